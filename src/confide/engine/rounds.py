@@ -1,0 +1,244 @@
+"""`Round`: everything that happens in one round, in order, as plain data.
+
+The engine runs these stages and `confide.derive` folds their claims: it is the same object, so
+what is stated is about what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, get_args, runtime_checkable
+
+from confide.aggregates import Aggregate, Mean, MeanOfPresent
+from confide.channels import Each, Shuffle, Sum
+from confide.cohorts import All, Cohort, Epoch, Sampler
+from confide.stages.stage import PerClient, Stage
+
+Stages = tuple[Stage, ...]
+Channel = Each | Sum | Shuffle
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The public numbers a statement needs: how many clients, records and coordinates.
+
+    `records` is the least number of records of a client, `most_records` the largest. `layers` are
+    the lengths of the model's parameters in order.
+    """
+
+    clients: int
+    records: int
+    layers: tuple[int, ...]
+    most_records: int | None = None
+
+    def __post_init__(self) -> None:
+        """Whole numbers of at least one."""
+        for name in ("clients", "records", "largest"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name} = {value!r}, allowed is a whole number of at least 1.")
+        if not self.layers or min(self.layers) < 1:
+            raise ValueError(f"layers = {self.layers}, allowed are positive lengths, at least one.")
+        if self.largest < self.records:
+            raise ValueError(
+                f"most_records = {self.most_records}, allowed is at least records = {self.records}."
+            )
+
+    @property
+    def dim(self) -> int:
+        """The number of the model's parameters."""
+        return sum(self.layers)
+
+    @property
+    def largest(self) -> int:
+        """The largest number of records of a client."""
+        return self.records if self.most_records is None else self.most_records
+
+
+class Step(Protocol):
+    """One local step; it sees data only through gradients and losses."""
+
+    @property
+    def gradients(self) -> int:
+        """How many gradients of the same batch one step takes; each is a release of its own."""
+        ...
+
+
+@dataclass(frozen=True)
+class PlainStep:
+    """A step that takes one gradient, when nothing else is said."""
+
+    gradients: int = 1
+
+
+@dataclass(frozen=True)
+class Local:
+    """What a client does with its data before anything leaves it.
+
+    `example` stages act on each example's gradient, their results are summed over the batch that
+    `sampler` draws, `batch` stages act on that sum, `average` divides the result. `steps` counts local steps in a round; with
+    `Epoch` it counts epochs. `remembers`: the client keeps state from round to round that has seen
+    raw data (momentum, error feedback, control variates, personal layers).
+    """
+
+    step: Step = field(default_factory=PlainStep)
+    steps: int = 1
+    sampler: Sampler = field(default_factory=All)
+    example: Stages = ()
+    batch: Stages = ()
+    average: Mean | MeanOfPresent | None = None
+    remembers: bool = False
+
+    def __post_init__(self) -> None:
+        """At least one step, whose gradients are counted."""
+        if isinstance(self.steps, bool) or self.steps < 1:
+            raise ValueError(f"Local: steps = {self.steps!r}, allowed is at least 1.")
+        if self.step.gradients < 1:
+            raise ValueError(
+                f"Local: step takes {self.step.gradients!r} gradients, allowed is at least 1."
+            )
+
+    def gradient_steps(self, records: int) -> int:
+        """How many batches a client with this many records goes through in a round."""
+        if isinstance(self.sampler, Epoch):
+            return self.steps * self.sampler.batches(records)
+        return self.steps
+
+
+DATA = ("iterates", "train", "test")
+
+
+@dataclass(frozen=True)
+class Upload:
+    """One named vector that leaves a client.
+
+    `data` says what it is made of: "iterates" of the local steps (so noise inside them protects it
+    too), "train" data looked at once more, or "test" data, which get a row of their own in the
+    statement. `length`: None for the model's.
+    """
+
+    stages: Stages = ()
+    length: int | None = None
+    data: str = "iterates"
+
+    def __post_init__(self) -> None:
+        """Known data."""
+        if self.data not in DATA:
+            raise ValueError(f"Upload: data = {self.data!r}, allowed are {', '.join(DATA)}.")
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round in printed order.
+
+    `publish` acts on the update; a mapping gives every vector its own stages. `broadcast`: the
+    server passes on what only it saw (a client's upload, say), so the world sees that too.
+    `alike` is false for the round as one client of many different ones lives it.
+    """
+
+    cohort: Cohort
+    local: Local = field(default_factory=Local)
+    upload: Stages | Mapping[str, Upload] = ()
+    channel: Channel = field(default_factory=Each)
+    aggregate: Aggregate = field(default_factory=Mean)
+    publish: Stages | Mapping[str, Stages] = ()
+    broadcast: bool = False
+    alike: bool = True
+
+    def __post_init__(self) -> None:
+        """Only things that bring a proof may stand at a place that the statement rests on."""
+        places: tuple[tuple[str, Any, Any], ...] = (
+            ("cohort", self.cohort, Cohort),
+            ("channel", self.channel, Channel),
+            ("aggregate", self.aggregate, Aggregate),
+            ("local", self.local, Local),
+        )
+        for name, value, allowed in places:
+            if not isinstance(value, allowed):
+                kinds = get_args(allowed) or (allowed,)
+                names = ", ".join(kind.__name__ for kind in kinds)
+                raise TypeError(f"Round: {name} = {value!r}, allowed are {names}.")
+        if not isinstance(self.upload, tuple) and not self.upload:
+            raise ValueError("Round: upload names no vector; allowed is at least one.")
+        for place, vector, stage in self.stages():
+            if not isinstance(stage, Stage):
+                raise TypeError(f"Round: {place} of {vector} holds {stage!r}, allowed are stages.")
+
+    @property
+    def uploads(self) -> dict[str, Upload]:
+        """The named vectors; a plain tuple of stages is the model update."""
+        if isinstance(self.upload, tuple):
+            return {"update": Upload(self.upload)}
+        return dict(self.upload)
+
+    def published(self, vector: str) -> Stages:
+        """What happens to the aggregate of this vector before anybody else sees it."""
+        if isinstance(self.publish, tuple):
+            return self.publish if vector == next(iter(self.uploads)) else ()
+        return self.publish.get(vector, ())
+
+    def stages(self) -> list[tuple[str, str, Stage]]:
+        """Every stage in order, with its place and the vector it acts on."""
+        rows = [("example", "gradient", s) for s in self.local.example]
+        rows += [("batch", "gradient", s) for s in self.local.batch]
+        for name, upload in self.uploads.items():
+            rows += [("upload", name, s) for s in upload.stages]
+        for name in self.uploads:
+            rows += [("publish", name, s) for s in self.published(name)]
+        return rows
+
+    def columns(self) -> tuple[tuple[float, ...], ...]:
+        """All per-client columns in the round."""
+        return tuple(
+            value.values
+            for _, _, stage in self.stages()
+            for value in vars(stage).values()
+            if isinstance(value, PerClient)
+        )
+
+    def for_client(self, client: int) -> Round:
+        """The round as this client lives it."""
+        if not self.columns():
+            return self
+
+        def own(stages: Stages) -> Stages:
+            return tuple(s.for_client(client) for s in stages)
+
+        local = replace(self.local, example=own(self.local.example), batch=own(self.local.batch))
+        uploads = {n: replace(u, stages=own(u.stages)) for n, u in self.uploads.items()}
+        publish = {n: own(self.published(n)) for n in self.uploads}
+        return replace(self, local=local, upload=uploads, publish=publish, alike=False)
+
+
+@dataclass(frozen=True)
+class Released:
+    """One number or vector that somebody saw."""
+
+    round: int
+    name: str
+    value: Any
+    seen_by: str  # "server" or "world"
+
+
+@dataclass(frozen=True)
+class Past:
+    """Everything released so far, and nothing else: all a method may adapt to."""
+
+    t: int = 0
+    model: Any = None
+    earlier: tuple[Any, ...] = ()
+    released: tuple[Released, ...] = ()
+
+    def values(self, name: str) -> list[Any]:
+        """What was released under this name, in order."""
+        return [r.value for r in self.released if r.name == name]
+
+
+@runtime_checkable
+class Method(Protocol):
+    """A published method: its fields are the paper's symbols."""
+
+    def round(self, past: Past) -> Round | None:
+        """What the next round does; None ends the training."""
+        ...

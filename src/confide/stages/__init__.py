@@ -1,0 +1,36 @@
+"""Stages: what happens to a vector, and what that proves about it."""
+
+from confide.stages.bounds import Assume, Clip, ClipLayers
+from confide.stages.gridnoise import Binomial, DiscreteGaussian, Skellam
+from confide.stages.maps import Mask, RandK, Rotate, Scale, TopK, Unrotate
+from confide.stages.noises import Gaussian, Laplace, RadialStaircase, Staircase
+from confide.stages.quantize import Quantize
+from confide.stages.randomizers import BallRandomizer, Ordinal, RandomizedResponse, TwoPoint
+from confide.stages.stage import PerClient, Shared, Stage
+
+__all__ = [
+    "Assume",
+    "BallRandomizer",
+    "Binomial",
+    "Clip",
+    "ClipLayers",
+    "DiscreteGaussian",
+    "Gaussian",
+    "Laplace",
+    "Mask",
+    "Ordinal",
+    "PerClient",
+    "Quantize",
+    "RadialStaircase",
+    "RandK",
+    "RandomizedResponse",
+    "Rotate",
+    "Scale",
+    "Shared",
+    "Skellam",
+    "Stage",
+    "Staircase",
+    "TopK",
+    "TwoPoint",
+    "Unrotate",
+]

@@ -1,0 +1,263 @@
+"""The statement: what is proved for each unit and observer, as data and in words.
+
+The items follow what NIST SP 800-226 asks of a differential-privacy claim: the unit, the
+neighbouring relation, the trust model (who sees what), epsilon and delta, how they were computed,
+and what they rest on. Beside the proved cells stands the published claim, never mixed with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from math import exp, inf
+from typing import Any
+
+from confide.accounting.account import Answer
+from confide.accounting.account import epsilon as account
+from confide.accounting.events import (
+    OPEN,
+    DpEvent,
+    RandomParticipationDpEvent,
+    SelfComposedDpEvent,
+)
+from confide.accounting.relations import Refused, Relation
+from confide.derive import Key, Release, composed, derive
+from confide.engine.rounds import Round, Sizes
+from confide.published.value import Published
+
+VIEWS = {
+    "device": "someone inside a client, who sees each example's gradient as it leaves `example`",
+    "server": "the server, which knows who takes part and sees what the channel shows",
+    "world": "everyone else, who sees what is published, but not who takes part",
+}
+
+
+CAPPED = (
+    "a cap on participations ties the cohorts of different rounds together, which no proof of "
+    "amplification by sampling covers"
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One row: what one observer can learn about one unit."""
+
+    unit: str
+    observer: str
+    of: str
+    epsilon: float
+    delta: float
+    relation: str
+    sampler: str
+    accountant: str
+    participations: int
+    assumptions: tuple[str, ...]
+    status: str  # "proved" or "infinite"
+    reason: str
+    group: str = ""
+
+    def words(self) -> str:
+        """The row as a sentence that a privacy officer can read."""
+        thing = "" if self.of == "update" else f" from `{self.of}`"
+        who = f"To {VIEWS[self.observer]},{thing and ' looking at what it learns' + thing + ','}"
+        if self.status == "infinite":
+            return f"{who} no {self.unit} is protected: {self.reason}."
+        rests = f" It assumes: {'; '.join(self.assumptions)}." if self.assumptions else ""
+        return (
+            f"{who} one {self.unit} more or less ({self.relation}) changes the odds of anything by "
+            f"at most a factor of e^{self.epsilon:.4g}, but for probability {self.delta:.2g} "
+            f"({self.accountant}, {self.sampler or 'no sampling'}).{rests}"
+        )
+
+    def row(self) -> dict[str, Any]:
+        """For JSON."""
+        data = {**asdict(self), "assumptions": list(self.assumptions)}
+        data["epsilon"] = "inf" if self.epsilon == inf else self.epsilon
+        return data
+
+
+@dataclass(frozen=True)
+class Statement:
+    """All rows of a run or a plan, and what was published about it."""
+
+    cells: tuple[Cell, ...]
+    rounds: int
+    sizes: Sizes
+    noise: tuple[str, ...]
+    published: Published | None = None
+
+    def cell(self, unit: str, observer: str, of: str = "update") -> Cell:
+        """One row; the worst group where clients differ."""
+        found = [c for c in self.cells if (c.unit, c.observer, c.of) == (unit, observer, of)]
+        if not found:
+            raise KeyError(f"no row for {unit}, {observer}, {of}")
+        return max(found, key=lambda c: c.epsilon)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The `statement` field of the JSON contract."""
+        return [cell.row() for cell in self.cells]
+
+    def words(self) -> str:
+        """The whole statement in sentences."""
+        lines = [
+            f"{self.rounds} rounds, {self.sizes.clients} clients with at least "
+            f"{self.sizes.records} records each, {self.sizes.dim} parameters.",
+            *self.noise,
+            *(cell.words() for cell in self.cells),
+            "Settings chosen by looking at several runs or at held-out accuracy are not covered.",
+        ]
+        if self.published is not None:
+            lines.append(f"Published, not proved here: {self.published}.")
+        return "\n".join(lines)
+
+
+def state(
+    rounds: Iterable[tuple[Round, int]],
+    sizes: Sizes,
+    *,
+    delta: float | None = None,
+    published: Published | None = None,
+    key: str | None = None,
+) -> Statement:
+    """The statement of a run of these rounds, each with how often it happens in a row.
+
+    `delta`: for every row; by default 1 / (10 x units). `key`: where the noise's key comes from.
+    """
+    plan = [(r, n) for r, n in rounds if n > 0]
+    if not plan:
+        raise Refused("rounds: there are none, so nothing is released and nothing can be stated.")
+    cells: list[Cell] = []
+    for group, client in groups(plan):
+        lived = [(r if client is None else r.for_client(client), n) for r, n in plan]
+        cells += cells_of(lived, sizes, delta, group)
+    total = sum(n for _, n in plan)
+    return Statement(tuple(cells), total, sizes, noise_words(plan, key), published)
+
+
+def groups(plan: list[tuple[Round, int]]) -> list[tuple[str, int | None]]:
+    """Clients with equal numbers in every column: a name and a member of each group."""
+    columns = [column for r, _ in plan for column in r.columns()]
+    if not columns:
+        return [("", None)]
+    members: dict[tuple[float, ...], list[int]] = {}
+    for client in range(len(columns[0])):
+        members.setdefault(tuple(c[client] for c in columns), []).append(client)
+    return [(f"{len(m)} clients like client {m[0]}", m[0]) for m in members.values()]
+
+
+def cells_of(
+    plan: list[tuple[Round, int]], sizes: Sizes, delta: float | None, group: str
+) -> list[Cell]:
+    """Every row for one group of clients."""
+    cache: dict[Round, dict[Key, tuple[Release, ...]]] = {}
+    derived: list[tuple[dict[Key, tuple[Release, ...]], int]] = []
+    for r, n in plan:
+        derived.append((derive(r, sizes), n))
+    keys = list(derived[0][0])
+    if any(list(ways) != keys for ways, _ in derived):
+        raise Refused("rounds: their uploads have different names, so rows do not add up.")
+    cells: list[Cell] = []
+    for key in keys:
+        units = sizes.clients * (sizes.records if key[0] == "record" else 1)
+        at = 1 / (10 * units) if delta is None else delta
+        ways = zip(*([(way, n) for way in found[key]] for found, n in derived), strict=True)
+        options = [cell_by(key, list(way), at, group) for way in ways]
+        cells.append(best(options))
+    return cells
+
+
+def best(options: list[Cell]) -> Cell:
+    """The least epsilon under the first relation that has one; else the most telling reason."""
+    proved = [c for c in options if c.status == "proved"]
+    if proved:
+        return min((c for c in proved if c.relation == proved[0].relation), key=lambda c: c.epsilon)
+    reasons = list(dict.fromkeys(c.reason for c in options))
+    return replace(options[0], reason="; and ".join(reasons))
+
+
+def cell_by(key: Key, ways: list[tuple[Release, int]], delta: float, group: str) -> Cell:
+    """One row by one way of proving it, over all rounds."""
+    unit, observer, of = key
+    first = ways[0][0]
+    rounds = sum(n for _, n in ways)
+    event, participations = over_rounds(ways)
+    why = next((way.reason for way, _ in ways if way.open), CAPPED)
+    answer = Answer(inf, delta, "none", None, first.relation, ())
+    if event != OPEN:
+        fails = sum(way.fails * n for way, n in ways)
+        answer = epsilon_with_failures(event, delta, first.relation, fails)
+        why = "" if answer.epsilon < inf else f"no finite epsilon is proved at delta {delta:g}"
+    assumed = [a for way, _ in ways for a in way.assumptions] + list(answer.assumptions)
+    return Cell(
+        unit=unit,
+        observer=observer,
+        of=of,
+        epsilon=answer.epsilon,
+        delta=delta,
+        relation=str(first.relation),
+        sampler=first.sampler,
+        accountant=answer.accountant,
+        participations=rounds if first.rounds == "all" else participations,
+        assumptions=tuple(dict.fromkeys(assumed)),
+        status="proved" if answer.epsilon < inf else "infinite",
+        reason=why,
+        group=group,
+    )
+
+
+def over_rounds(ways: list[tuple[Release, int]]) -> tuple[DpEvent, int]:
+    """The event of the whole run, and the largest number of a unit's participations it covers."""
+    total = sum(n for _, n in ways)
+    if any(way.open for way, _ in ways):
+        return OPEN, total
+    first = ways[0][0]
+    if first.rounds == "all" and first.at_most is not None and first.at_most < total:
+        return OPEN, total
+    if any((w.event, w.chance, w.rounds) != (first.event, first.chance, first.rounds) for w, _ in ways):
+        return composed([SelfComposedDpEvent(way.event, n) for way, n in ways]), total
+    most = total if first.at_most is None else min(total, first.at_most)
+    if first.rounds == "all":
+        return SelfComposedDpEvent(first.event, total), total
+    if first.chance < 1 and most == total:
+        return RandomParticipationDpEvent(first.chance, total, first.event), total
+    return SelfComposedDpEvent(first.event, most), most
+
+
+def epsilon_with_failures(
+    event: DpEvent, delta: float, relation: Relation, fails: float
+) -> Answer:
+    """Epsilon when a bound that the event rests on fails with this probability over the run.
+
+    Proof. Outside of the failures the run is (e, d)-DP; a failure costs at most its probability in
+    one world and e^e times that in the other, so the run is (e, d + (1 + e^e) fails)-DP. Going up
+    from the epsilon without failures, each step is a lower bound of the least e that fits, so the
+    first one that fits is the least.
+    """
+    answer = account(event, delta, relation)
+    for _ in range(200):
+        left = delta - (1 + exp(min(answer.epsilon, 700.0))) * fails
+        if fails == 0 or answer.epsilon == inf:
+            return answer
+        if left <= 0:
+            break
+        following = account(event, left, relation)
+        if following.epsilon <= answer.epsilon * (1 + 1e-9):
+            return replace(following, delta=delta)
+        answer = following
+    return replace(answer, epsilon=inf, accountant="none")
+
+
+def noise_words(plan: list[tuple[Round, int]], key: str | None) -> tuple[str, ...]:
+    """Which key and which grid the noise has."""
+    source = {
+        None: "No noise is drawn in a plan; a run says where its key comes from.",
+        "public seed": "The noise key comes from a public seed: whoever knows it can undo the noise.",
+        "operating system": "The noise key comes from the operating system and is erased at the end.",
+    }[key]
+    grids: dict[str, None] = {}
+    for r, _ in plan:
+        for _, _, stage in r.stages():
+            grid = getattr(stage, "grid_words", None)
+            if grid is not None:
+                grids[f"{type(stage).__name__}: {grid}."] = None
+    return (source, *grids)
