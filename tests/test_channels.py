@@ -19,6 +19,7 @@ from confide.channels import EVERYONE, SHARES, Each, Shuffle, Sum
 from confide.claims import Claim, Noise
 from confide.cohorts import All, Epoch, Fixed, Poisson
 from confide.randomness import Key
+from confide.stages.randomizers import ROUNDING
 from confide.stages import BallRandomizer, Clip, Gaussian, Laplace, Stage, TopK, TwoPoint
 
 
@@ -61,7 +62,7 @@ def test_a_sum_counts_only_guaranteed_survivors() -> None:
 
 def test_noise_shares_under_add_remove_are_refused() -> None:
     """Review A1: the removed client takes its noise along."""
-    c = Sum(survivors=40).claim(claim(Relation.ADD_REMOVE, Clip(1.0), Gaussian(2.0)), None)
+    c = Sum().claim(claim(Relation.ADD_REMOVE, Clip(1.0), Gaussian(2.0)), None)
     assert c.open
     assert c.reason == SHARES
     # and no later noise mends it: the two worlds' noise differs in law
@@ -77,6 +78,21 @@ def test_a_step_after_the_noise_voids_the_shares() -> None:
     """Review C7: top-k of a noisy report is not a function of the noisy sum."""
     own = claim(Relation.ZERO_OUT, Clip(1.0), Gaussian(2.0), TopK(2))
     assert multiplier(Sum().claim(own, 9)) == pytest.approx(2.0, rel=2e-9)
+
+
+def test_an_aborted_round_tells_how_many_came() -> None:
+    c = Sum(survivors=4).claim(claim(Relation.ADD_REMOVE, Clip(1.0)), None)
+    assert c.open
+    assert "aborted" in c.reason
+
+
+def test_a_zero_contribution_behind_noise_is_not_zero() -> None:
+    """Clip(x + n) and Clip(0 + n) are up to 2 C apart, under zero-out too; so is randomised zero."""
+    for stages in ((Gaussian(9.0), Clip(1.0)), (TwoPoint(1.0, 8.0), Clip(1.0))):
+        c = claim(Relation.ZERO_OUT, *stages)
+        assert c.distance(c.l2) == 2.0
+        removed = claim(Relation.ADD_REMOVE, *stages)
+        assert removed.distance(removed.l2) == 1.0
 
 
 def test_noise_without_a_bound_stays_open_through_a_sum() -> None:
@@ -96,23 +112,23 @@ def test_clipping_a_sum_bounds_half_the_distance() -> None:
 
 def test_shuffling_amplifies_only_pure_randomisers() -> None:
     ball = claim(Relation.REPLACE_ONE, BallRandomizer(1.0, 1.0))
-    assert Shuffle().claim(ball, 1000).event == ShuffledDpEvent(1.0, 1000)
+    assert Shuffle().claim(ball, 1000).event == ShuffledDpEvent(1.0 + ROUNDING, 1000)
     gaussian = claim(Relation.REPLACE_ONE, Clip(1.0), Gaussian(2.0))
     after = Shuffle().claim(gaussian, 1000)
     assert after.event == gaussian.event
     assert any("buys nothing" in a for a in after.assumptions)
-    assert Shuffle().claim(ball, None).event == PureDpEvent(1.0)
-    assert Shuffle().claim(ball, 1).event == PureDpEvent(1.0)
+    assert Shuffle().claim(ball, None).event == PureDpEvent(1.0 + ROUNDING)
+    assert Shuffle().claim(ball, 1).event == PureDpEvent(1.0 + ROUNDING)
 
 
 def test_shuffling_each_coordinate_composes_over_coordinates() -> None:
     bits = claim(Relation.REPLACE_ONE, TwoPoint(1.0, 0.5), length=6)
     whole = Shuffle().claim(bits, 1000)
     each = Shuffle("coordinate").claim(bits, 1000)
-    assert whole.event == ShuffledDpEvent(3.0, 1000)
-    assert each.event == SelfComposedDpEvent(ShuffledDpEvent(0.5, 1000), 6)
+    assert whole.event == ShuffledDpEvent(6 * (0.5 + ROUNDING), 1000)
+    assert each.event == SelfComposedDpEvent(ShuffledDpEvent(0.5 + ROUNDING, 1000), 6)
     mixed = claim(Relation.REPLACE_ONE, BallRandomizer(1.0, 1.0))
-    assert Shuffle("coordinate").claim(mixed, 1000).event == PureDpEvent(1.0)
+    assert Shuffle("coordinate").claim(mixed, 1000).event == PureDpEvent(1.0 + ROUNDING)
     laplace = claim(Relation.REPLACE_ONE, Clip(1.0, p=1), Laplace(4.0))
     shuffled = Shuffle().claim(laplace, 100).event
     assert isinstance(shuffled, ShuffledDpEvent)

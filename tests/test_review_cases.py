@@ -38,6 +38,7 @@ DPSGD = Round(
 @dataclass(frozen=True)
 class TwoGradients:
     gradients: int = 2
+    losses: int = 0
 
 
 def ways(r: Round, unit: str, observer: str, of: str = "update") -> tuple[Release, ...]:
@@ -121,7 +122,8 @@ def test_c8_server_state_is_free_behind_the_noise_only() -> None:
 def test_c9_state_that_saw_raw_data_voids_record_sampling() -> None:
     local = Local(sampler=Poisson(0.1), example=(Clip(1.0),), batch=(Gaussian(2.0),), remembers=True)
     (way, *_) = ways(with_(DPSGD, local=local), "record", "server")
-    assert "the client's own state has seen records" in way.reason
+    assert "the client's own state has seen raw data" in way.reason
+    assert not proved(with_(DPSGD, local=local), "client", "server")
 
 
 def test_c10_two_uploads_of_one_client_are_both_charged() -> None:
@@ -145,7 +147,8 @@ def test_c11_every_number_that_leaves_is_a_release() -> None:
     assert "loss: nothing has been done to hide it" in ways(r, "client", "server")[0].reason
     side = {"update": Upload((Clip(1.0), Gaussian(1.0))), "loss": Upload((), 1, data="test")}
     r = Round(cohort=All(), upload=side)
-    assert proved(r, "client", "server")
+    assert proved(r, "record", "server")
+    assert not proved(r, "client", "server")  # test data are the client's too
     assert not proved(r, "record", "server", "loss")
 
 

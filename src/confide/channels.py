@@ -14,6 +14,7 @@ from confide.accounting.events import (
     ShuffledDpEvent,
 )
 from confide.accounting.relations import Relation
+from confide.cohorts import whole
 from confide.claims import Claim
 
 SHARES = (
@@ -53,12 +54,14 @@ class Sum:
 
     def __post_init__(self) -> None:
         """At least the client itself."""
-        if self.survivors is not None and self.survivors < 1:
-            raise ValueError(f"Sum: survivors = {self.survivors}, allowed is at least 1.")
+        if self.survivors is not None:
+            whole("Sum", "survivors", self.survivors)
 
     def claim(self, c: Claim, reports: int | None) -> Claim:
         """See `summed`."""
         least = self.survivors
+        if least is not None and c.relation is Relation.ADD_REMOVE:
+            return c.refused("a round aborted for want of survivors tells how many clients came")
         if least is not None and reports is not None:
             least = min(least, reports)
         out = summed(c, reports if least is None else least)
@@ -76,8 +79,8 @@ def summed(c: Claim, terms: int | None) -> Claim:
     the unit's own vector moves. Without noise shares (nothing random but the other units' s)
     nothing more is needed. With them, under zero-out and replace-one the same reports are made in
     both worlds, each with its noise: the sum's noise is the sum of at least `terms` independent
-    copies, of a law closed under sums, and what is beyond them is independent noise (rule 3). A
-    report whose event is already set keeps it: the sum is computed from that report and from
+    copies, of a law closed under sums, and what is beyond them is independent noise, the same in
+    both worlds (rule 3); whether the round happens at all does not depend on the unit. A report whose event is already set keeps it: the sum is computed from that report and from
     things independent of the unit. Under add-remove the number of shares differs between the
     worlds, and with it the law of the noise; no bound on s covers that.
     """
@@ -107,6 +110,8 @@ class Shuffle:
 
     def claim(self, c: Claim, reports: int | None) -> Claim:
         """Hiding among the clones, where every report has a finite pure epsilon.
+
+        A client sends one vector in a round; several of them would be linked by travelling together.
 
         Proof: docs/proofs/shuffling.md for one message of each of `reports` clients. Coordinates
         that are randomised independently and shuffled by independent permutations compose. Under

@@ -6,22 +6,29 @@ Write the vector as x = s + n. A `Claim` says, in every world that its relation 
   `length` coordinates, at most `dim` of which (the same, public ones) can differ between two
   worlds, and s lies on `grid` x Z^length when `grid` is set;
 * noise: n is independent of s and of everything else; it contains `noise`, equal and independent
-  in every coordinate, and when `noisy` perhaps more independent noise of other laws;
+  in every coordinate of a public subspace that contains s, and when `noisy` perhaps more
+  independent noise of other laws;
 * event: showing x to somebody is the release `event`; OPEN until a noise with a proof covers s.
 
-Before the channel, s is one unit's own vector: two worlds' s are at most `relation.factor` times
-the bound apart (under add-remove and zero-out the other world's vector is zero; under replace-one
-by the triangle inequality). Behind it s is a sum over units (`pooled`), and a bound is that
-distance itself. The distance is the S that every noise divides by. Three rules follow from this
-reading and carry the whole fold:
+Before the channel, s is one unit's own vector. Under add-remove the other world has no such vector
+in its sum, so two worlds are at most the bound apart. Under zero-out the other world's vector comes
+from a zero contribution: it is zero as long as only maps that keep 0 at 0 came before (`centred`);
+behind noise, a randomiser or an unproved map it is any vector within the bound. There, and under
+replace-one, two worlds are at most twice the bound apart (triangle inequality). Behind the channel
+s is a sum over units (`pooled`), and a bound is that distance itself. The distance is the S that
+every noise divides by. Three rules follow from this reading and carry the whole fold:
 
 1. Once an event is set, whatever is computed from x alone is post-processing: the event stays, and
    no later noise replaces it (after a nonlinear map the bounds speak of other things).
 2. A linear map acts on s and n alike. A nonlinear map makes all of x the new s: the noise is no
    longer independent of s, so `noise` is dropped, and bounds of the old s say nothing when noise
    was present.
-3. Independent noise can be left out of an argument but never assumed: adding noise of another law
-   keeps bounds and `noise`. Only a channel adds the noise of several units.
+3. Independent noise whose law is the same in both worlds can be left out of an argument but never
+   assumed: adding noise of another law keeps bounds and `noise`. Only a channel adds the noise of
+   several units.
+
+Numbers beyond `LARGEST` are no bounds and those below `LEAST` count as it, so that no arithmetic in
+single precision under- or overflows where something is claimed.
 """
 
 from __future__ import annotations
@@ -37,6 +44,9 @@ from confide.accounting.events import (
     SkellamDpEvent,
 )
 from confide.accounting.relations import Relation
+
+
+LARGEST, LEAST = 1e30, 1e-30
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +82,7 @@ class Claim:
     noise: Noise | None = None
     noisy: bool = False
     pooled: bool = False
+    centred: bool = True
     event: DpEvent = OPEN
     per_coordinate: float = inf  # pure epsilon of any one coordinate of x by itself
     fails: float = 0.0
@@ -84,7 +95,7 @@ class Claim:
             raise TypeError(f"Claim: event = {self.event}, allowed is an event.")
         if not (0 <= self.fails <= 1) or self.per_coordinate < 0:
             raise ValueError(f"Claim: fails = {self.fails}, allowed is a probability.")
-        l1, l2, linf = (inf if isnan(b) or b < 0 else b for b in (self.l1, self.l2, self.linf))
+        l1, l2, linf = (as_bound(b) for b in (self.l1, self.l2, self.linf))
         if self.dim is None:
             object.__setattr__(self, "dim", self.length)
         linf = min(linf, l2, l1)
@@ -102,7 +113,10 @@ class Claim:
 
     def distance(self, bound: float) -> float:
         """How far apart two worlds' s can be, in the norm that has this bound."""
-        return bound if self.pooled else self.relation.factor * bound
+        if self.pooled:
+            return bound
+        apart = self.relation.factor
+        return (2 if self.relation is Relation.ZERO_OUT and not self.centred else apart) * bound
 
     def pool(self) -> Claim:
         """One unit's vector enters a sum over units: from here on bounds are distances."""
@@ -133,26 +147,30 @@ class Claim:
             grid=None,
             noise=None,
             noisy=False,
+            centred=self.centred and not self.noisy,
             per_coordinate=inf,
             fails=self.fails if kept or not self.open else 0.0,
             reason=why if why and self.open else self.reason,
         )
 
     def forgotten(self, why: str) -> Claim:
-        """Mathematics without a proof: no bound survives it, an event already set does."""
-        return self.mapped(why=why)
+        """Mathematics without a proof: only an event already set survives it."""
+        return replace(self.mapped(why=why), length=None, dim=None, centred=False)
 
-    def scaled(self, by: float) -> Claim:
-        """Multiplied by a public number: s and n alike."""
-        by = abs(by)
+    def randomized(self, *, l2: float = inf, linf: float = inf) -> Claim:
+        """The result of a randomiser, which does not keep zero at zero."""
+        return replace(self.mapped(l2=l2, linf=linf), centred=False)
+
+    def scaled(self, by: float, rounding: float = 0.0) -> Claim:
+        """Multiplied by a public number: s and n alike; `rounding` may lengthen s by that share."""
         noise = self.noise
         if noise is not None and noise.law == "gaussian":
             noise = replace(noise, amount=noise.amount * by**2)
         return replace(
             self,
-            l1=self.l1 * by,
-            l2=self.l2 * by,
-            linf=self.linf * by,
+            l1=self.l1 * by * (1 + rounding),
+            l2=self.l2 * by * (1 + rounding),
+            linf=self.linf * by * (1 + rounding),
             grid=None if self.grid is None else self.grid * by,
             noise=noise,
         )
@@ -186,7 +204,7 @@ class Claim:
 
     def event_of(self, noise: Noise) -> DpEvent | None:
         """The release of s under this much noise of a law closed under sums; None if no proof."""
-        if noise.amount <= 0 or not noise.amount < inf or self.l2 == inf:
+        if not LEAST**4 < noise.amount < LARGEST**4 or self.l2 == inf:
             return None
         if noise.law == "gaussian":
             return GaussianDpEvent(rounded_down(sqrt(noise.amount) / self.distance(self.l2)))
@@ -198,6 +216,13 @@ class Claim:
         if self.dim is None or linf == inf:
             return None
         return BinomialDpEvent(int(noise.amount), noise.p, min(l1, l2**2), l2, linf, self.dim)
+
+
+def as_bound(value: float) -> float:
+    """A number that can be relied on as a bound, or infinity."""
+    if isnan(value) or value < 0 or value > LARGEST:
+        return inf
+    return max(value, LEAST)
 
 
 def rounded_down(multiplier: float) -> float:

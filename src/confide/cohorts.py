@@ -105,7 +105,10 @@ class Poisson:
 
 @dataclass(frozen=True)
 class Fixed:
-    """A uniformly random subset of this size: the size is public, so it goes with replace-one."""
+    """A uniformly random subset of this size: the size is public, so it goes with replace-one.
+
+    With `at_most`, a run ends when fewer than m units may still take part; it never draws fewer.
+    """
 
     m: int
     at_most: int | None = None
@@ -113,8 +116,7 @@ class Fixed:
 
     def __post_init__(self) -> None:
         """At least one."""
-        if isinstance(self.m, bool) or self.m < 1:
-            raise ValueError(f"Fixed: m = {self.m!r}, allowed is a whole number of at least 1.")
+        whole("Fixed", "m", self.m)
         check_cap(self)
 
     def draw(self, stream: Stream, units: int) -> Units:
@@ -161,8 +163,7 @@ class Epoch:
 
     def __post_init__(self) -> None:
         """At least one record in a batch."""
-        if isinstance(self.m, bool) or self.m < 1:
-            raise ValueError(f"Epoch: m = {self.m!r}, allowed is a whole number of at least 1.")
+        whole("Epoch", "m", self.m)
 
     def batches(self, units: int) -> int:
         """How many batches an epoch has."""
@@ -197,9 +198,14 @@ class Epoch:
 
 def check_cap(cohort: All | Poisson | Fixed) -> None:
     """Refuse a cap on participations that nobody can keep."""
-    if cohort.at_most is not None and cohort.at_most < 1:
-        name = type(cohort).__name__
-        raise ValueError(f"{name}: at_most = {cohort.at_most!r}, allowed is at least 1, or None.")
+    if cohort.at_most is not None:
+        whole(type(cohort).__name__, "at_most", cohort.at_most)
+
+
+def whole(owner: str, field: str, value: object) -> None:
+    """Refuse anything but a whole number of at least 1."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{owner}: {field} = {value!r}, allowed is a whole number of at least 1.")
 
 
 Cohort = All | Poisson | Fixed

@@ -24,13 +24,14 @@ from confide.accounting.events import (
     MixedDpEvent,
     SelfComposedDpEvent,
 )
-from confide.accounting.relations import Relation
+from confide.accounting.relations import Refused, Relation
 from confide.aggregates import MeanOfPresent
-from confide.channels import Sum, summed
+from confide.channels import Shuffle, Sum, summed
 from confide.claims import Claim
-from confide.cohorts import All, Epoch, Poisson
+from confide.cohorts import All, Epoch, Fixed, Poisson
 from confide.engine.rounds import Local, Round, Sizes, Stages, Upload
 
+PUBLIC_RECORDS = "a client's number of records is public"
 UNITS = ("record", "client")
 OBSERVERS = ("device", "server", "world")
 
@@ -40,12 +41,16 @@ class Release:
     """What one round gives away, and how rounds add up.
 
     `rounds`: "all" of them count, or the "participations" of a client; with `chance` below 1 a
-    client takes part in each round with that probability, by a schedule free of data.
+    client takes part in each round with that probability, by a schedule free of data. `hops`: the
+    row's unit is that many neighbours away; replacing a client is removing it and adding another.
+    `way` names the argument; only releases by the same one add up over rounds.
     """
 
     event: DpEvent
     relation: Relation
     rounds: str
+    way: str = ""
+    hops: int = 1
     chance: float = 1.0
     at_most: int | None = None
     sampler: str = ""
@@ -64,23 +69,44 @@ Key = tuple[str, str, str]  # unit, observer, of
 
 def derive(r: Round, sizes: Sizes) -> dict[Key, tuple[Release, ...]]:
     """Every way to prove every cell of one round."""
+    check(r, sizes)
     train = {n: u for n, u in r.uploads.items() if u.data != "test"}
-    server = {
-        "record": (inside(r, train, sizes, "record"), at_server(r, train, sizes, "record")),
-        "client": (at_server(r, train, sizes, "client"), inside(r, train, sizes, "client")),
-    }
     cells: dict[Key, tuple[Release, ...]] = {}
-    for unit in UNITS:
-        cells[unit, "device", "update"] = (at_device(r, train, sizes, unit),)
-        cells[unit, "server", "update"] = server[unit]
-        cells[unit, "world", "update"] = to_world(r, train, sizes, unit, server[unit])
+    for unit, sent_by_unit in (("record", train), ("client", r.uploads)):
+        local = replace(inside(r, sent_by_unit, sizes, unit), way="local steps")
+        at = at_server(r, sent_by_unit, sizes, unit)
+        server = (local, at) if unit == "record" else (at, local)
+        cells[unit, "device", "update"] = (at_device(r, sent_by_unit, sizes, unit),)
+        cells[unit, "server", "update"] = server
+        cells[unit, "world", "update"] = to_world(r, sent_by_unit, sizes, unit, server)
         for name, upload in r.uploads.items():
             if upload.data == "test":
                 side = at_server(r, {name: upload}, sizes, unit)
                 cells[unit, "server", name] = (side,)
                 cells[unit, "world", name] = to_world(r, {name: upload}, sizes, unit, (side,))
-    cap = r.cohort.at_most
-    return {key: tuple(replace(way, at_most=cap) for way in ways) for key, ways in cells.items()}
+    return {key: tuple(finished(r, way) for way in ways) for key, ways in cells.items()}
+
+
+def check(r: Round, sizes: Sizes) -> None:
+    """Refuse a round that these clients cannot run."""
+    if isinstance(r.channel, Sum) and (r.channel.survivors or 1) > sizes.clients:
+        raise Refused(
+            f"Sum: survivors = {r.channel.survivors}, allowed is at most the {sizes.clients} clients"
+        )
+    for column in r.columns():
+        if len(column) != sizes.clients:
+            raise Refused(
+                f"a per-client column has {len(column)} numbers, allowed is one for each of the "
+                f"{sizes.clients} clients"
+            )
+
+
+def finished(r: Round, way: Release) -> Release:
+    """What every release of the round shares."""
+    assumptions = way.assumptions
+    if not r.aggregate.equal_weights and not way.open:
+        assumptions = tuple(dict.fromkeys((*assumptions, "data sizes are public")))
+    return replace(way, at_most=r.cohort.at_most, assumptions=assumptions)
 
 
 # Places ---------------------------------------------------------------------------------------------
@@ -99,31 +125,45 @@ def at_device(r: Round, train: dict[str, Upload], sizes: Sizes, unit: str) -> Re
     if c.open:
         why = c.reason if r.local.example else "a client's own device computes with its raw data"
         return unproved(c, why)
-    raw = [n for n, u in train.items() if u.data != "iterates"]
+    raw = looks_again(r.local, train)
     if raw:
-        return unproved(c, f"{raw[0]}: the device computes it from raw data")
+        return unproved(c, raw)
     uses = r.local.steps * r.local.step.gradients
     if unit == "client":
-        batch = r.local.sampler.size(sizes.largest) or sizes.largest
+        batch = r.local.sampler.size(sizes.largest)
+        if batch is None:
+            return unproved(c, "the number of a client's gradients tells how many records it has")
         uses = r.local.gradient_steps(sizes.largest) * r.local.step.gradients * batch
-    return released(c, repeated(c.event, uses), "participations")
+        c = c.assuming(PUBLIC_RECORDS)
+    return released(c, repeated(c.event, uses), "participations", uses)
 
 
 def inside(r: Round, train: dict[str, Upload], sizes: Sizes, unit: str) -> Release:
-    """Noise in the local steps: an upload made of their iterates is post-processing of it."""
+    """Noise in the local steps: an upload made of their iterates is post-processing of it.
+
+    That needs that nothing else has seen raw data: no memory, no loss, no second look.
+    """
     claim = Claim(Relation.REPLACE_ONE, length=sizes.dim)
-    raw = [n for n, u in train.items() if u.data != "iterates"]
+    raw = looks_again(r.local, train)
     if raw:
-        return unproved(claim, f"{raw[0]}: made from raw data, noise in the local steps misses it")
+        return unproved(claim, raw)
     if unit == "client":
         c = batch_of_client(r.local, sizes)
         uses = r.local.gradient_steps(sizes.largest) * r.local.step.gradients
-        return released(c, repeated(c.event, uses), "participations")
-    if r.local.remembers:
-        return unproved(claim, "the client's own state has seen records that were not drawn")
+        return released(c, repeated(c.event, uses), "participations", uses)
     if not r.aggregate.equal_weights and r.local.sampler.relation is Relation.ADD_REMOVE:
         return unproved(claim, "weights by data size tell how many records a client has")
     return record_in_batches(r.local, sizes)
+
+
+def looks_again(local: Local, train: dict[str, Upload]) -> str:
+    """What is computed from raw data beside the gradients of the local steps, in words."""
+    if local.remembers:
+        return "the client's own state has seen raw data, and noise in the local steps misses it"
+    if local.step.losses:
+        return "a local step looks at raw losses, and noise on gradients misses them"
+    raw = [n for n, u in train.items() if u.data != "iterates"]
+    return f"{raw[0]}: made from raw data, noise in the local steps misses it" if raw else ""
 
 
 def record_in_batches(local: Local, sizes: Sizes) -> Release:
@@ -138,7 +178,9 @@ def record_in_batches(local: Local, sizes: Sizes) -> Release:
         c = fold(local.example, Claim(Relation.REPLACE_ONE, length=sizes.dim))
         c = averaged(local, fold(local.batch, summed(c, None)), sizes.records)
         drawn = MixedDpEvent(sampler.q, repeated(c.event, gradients))
-    out = released(c, repeated(drawn, local.steps), "participations")
+    terms = sampler.size(sizes.records) or 1  # each example of a fixed batch can break its bound
+    uses = local.steps * gradients * terms
+    out = released(c, repeated(drawn, local.steps), "participations", uses)
     return replace(out, sampler=sampler.words(sizes.records))
 
 
@@ -163,7 +205,7 @@ def batch_of_client(local: Local, sizes: Sizes) -> Claim:
     event = total.event_of(noise) if noise is not None else None
     total = total.released(event) if event is not None else total
     if isinstance(local.sampler, All | Epoch):
-        total = total.assuming("a client's number of records is public")
+        total = total.assuming(PUBLIC_RECORDS)
     return averaged(local, fold(local.batch, total), sizes.largest)
 
 
@@ -178,8 +220,12 @@ def at_server(r: Round, train: dict[str, Upload], sizes: Sizes, unit: str) -> Re
     """What the channel shows of the uploads, to somebody who knows the cohort."""
     zero_out = unit == "client" and isinstance(r.channel, Sum)
     relation = Relation.ZERO_OUT if zero_out else Relation.REPLACE_ONE
-    claims = {n: r.channel.claim(sent(u, sizes, relation), reports(r, sizes)) for n, u in train.items()}
-    return released(*together(claims), "participations")
+    terms = reports(r, sizes)
+    if isinstance(r.channel, Shuffle) and len(r.uploads) > 1:
+        terms = None  # vectors that travel together are linked, whatever order they come in
+    claims = {n: r.channel.claim(sent(u, sizes, relation), terms) for n, u in train.items()}
+    uses = terms or 1 if isinstance(r.channel, Shuffle) else 1
+    return replace(released(*together(claims), "participations", uses), way=f"uploads {relation}")
 
 
 def to_world(
@@ -192,7 +238,10 @@ def to_world(
     words = r.cohort.words(sizes.clients)
     behind = tuple(replace(w, chance=chance, sampler=both(words, w.sampler)) for w in server)
     if unit == "record":
-        return (*behind, *published(r, train, sizes, Relation.REPLACE_ONE))
+        hidden = isinstance(r.cohort, Poisson)
+        relation = Relation.ADD_REMOVE if hidden else Relation.ZERO_OUT
+        through = published(r, train, sizes, relation)
+        return (*behind, *published(r, train, sizes, Relation.REPLACE_ONE), *map(two_hops, through))
     if isinstance(r.cohort, Poisson):
         hidden = published(r, train, sizes, Relation.ADD_REMOVE)
         return (*hidden, *published(r, train, sizes, Relation.ZERO_OUT), *behind)
@@ -212,14 +261,34 @@ def published(
         claims[name] = fold(r.published(name), c)
     c, event = together(claims)
     cohort, words = r.cohort, r.cohort.words(sizes.clients)
-    if relation is cohort.relation:
+    named = f"published {relation}"
+    if relation is cohort.relation and (not isinstance(cohort, Fixed) or interchangeable(r)):
         event = cohort.amplify(event, sizes.clients)
-    elif relation is Relation.REPLACE_ONE and cohort.rate(sizes.clients) < 1:
+    elif relation is Relation.ADD_REMOVE:
+        raise Refused("only Poisson cohorts hide whether a client is there at all")
+    elif relation is Relation.REPLACE_ONE and isinstance(cohort, Poisson) and cohort.q < 1:
         event = MixedDpEvent(cohort.rate(sizes.clients), event)
     else:
         out = released(c, event, "participations")
-        return (replace(out, chance=cohort.rate(sizes.clients), sampler=words),)
-    return (replace(released(c, event, "all"), sampler=words),)
+        chance = cohort.rate(sizes.clients)
+        return (replace(out, chance=chance, sampler=words, way=named),)
+    others = cohort.size(sizes.clients) or 1  # bounds of whoever could stand in for the unit
+    return (replace(released(c, event, "all", others), sampler=words, way=named),)
+
+
+def interchangeable(r: Round) -> bool:
+    """Whether any client could stand in for the unit, as sampling without replacement needs.
+
+    Its proof compares the unit's report with the other world's and with that of whoever is drawn
+    instead: all must obey the same bounds and bring the same noise, and the others' state must not
+    depend on whether the unit was drawn before.
+    """
+    return r.alike and r.aggregate.equal_weights and not r.local.remembers
+
+
+def two_hops(way: Release) -> Release:
+    """A record's row by way of its client: the client leaves, and comes back with other data."""
+    return replace(way, hops=2, way=f"{way.way} twice")
 
 
 # Pieces ---------------------------------------------------------------------------------------------
@@ -270,11 +339,12 @@ def repeated(event: DpEvent, times: int) -> DpEvent:
     return SelfComposedDpEvent(event, times)
 
 
-def released(c: Claim, event: DpEvent, rounds: str) -> Release:
-    """What a finished claim says, or why it says nothing."""
+def released(c: Claim, event: DpEvent, rounds: str, uses: int = 1) -> Release:
+    """What a finished claim says, or why it says nothing; its bounds are relied on `uses` times."""
     if c.open:
         return unproved(c, c.reason)
-    return Release(event, c.relation, rounds, fails=c.fails, assumptions=c.assumptions)
+    fails = c.fails * uses
+    return Release(event, c.relation, rounds, fails=fails, assumptions=c.assumptions)
 
 
 def unproved(c: Claim, why: str) -> Release:

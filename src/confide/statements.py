@@ -121,6 +121,10 @@ def state(
 ) -> Statement:
     """The statement of a run of these rounds, each with how often it happens in a row.
 
+    The rounds must have been planned before anything was released, but for the scale of clip and
+    noise together: a run that chose its multipliers, its sampling or its length from what it saw is
+    stated by the cap of its filter instead (docs/proofs/filters.md).
+
     `delta`: for every row; by default 1 / (10 x units). `key`: where the noise's key comes from.
     """
     plan = [(r, n) for r, n in rounds if n > 0]
@@ -149,10 +153,7 @@ def cells_of(
     plan: list[tuple[Round, int]], sizes: Sizes, delta: float | None, group: str
 ) -> list[Cell]:
     """Every row for one group of clients."""
-    cache: dict[Round, dict[Key, tuple[Release, ...]]] = {}
-    derived: list[tuple[dict[Key, tuple[Release, ...]], int]] = []
-    for r, n in plan:
-        derived.append((derive(r, sizes), n))
+    derived = [(derive(r, sizes), n) for r, n in plan]
     keys = list(derived[0][0])
     if any(list(ways) != keys for ways, _ in derived):
         raise Refused("rounds: their uploads have different names, so rows do not add up.")
@@ -160,14 +161,33 @@ def cells_of(
     for key in keys:
         units = sizes.clients * (sizes.records if key[0] == "record" else 1)
         at = 1 / (10 * units) if delta is None else delta
-        ways = zip(*([(way, n) for way in found[key]] for found, n in derived), strict=True)
-        options = [cell_by(key, list(way), at, group) for way in ways]
-        cells.append(best(options))
+        cells.append(best([cell_by(key, ways, at, group) for ways in arguments(key, derived)]))
     return cells
 
 
+def arguments(
+    key: Key, derived: list[tuple[dict[Key, tuple[Release, ...]], int]]
+) -> list[list[tuple[Release, int]]]:
+    """For each argument that speaks of every round under one relation: its releases."""
+    first, _ = derived[0]
+    found: list[list[tuple[Release, int]]] = []
+    for lead in first[key]:
+        same = [
+            [(w, n) for w in ways[key] if (w.way, w.relation) == (lead.way, lead.relation)][:1]
+            for ways, n in derived
+        ]
+        if all(same):
+            found.append([pair for (pair,) in same])
+    if not found:
+        raise Refused(
+            f"rounds: no argument for the row {key} covers all of them under one relation; give "
+            "them the same kind of cohort, channel and batches."
+        )
+    return found
+
+
 def best(options: list[Cell]) -> Cell:
-    """The least epsilon under the first relation that has one; else the most telling reason."""
+    """The least epsilon under the first relation that has one; else every reason."""
     proved = [c for c in options if c.status == "proved"]
     if proved:
         return min((c for c in proved if c.relation == proved[0].relation), key=lambda c: c.epsilon)
@@ -185,7 +205,7 @@ def cell_by(key: Key, ways: list[tuple[Release, int]], delta: float, group: str)
     answer = Answer(inf, delta, "none", None, first.relation, ())
     if event != OPEN:
         fails = sum(way.fails * n for way, n in ways)
-        answer = epsilon_with_failures(event, delta, first.relation, fails)
+        answer = epsilon_of(event, delta, first, fails)
         why = "" if answer.epsilon < inf else f"no finite epsilon is proved at delta {delta:g}"
     assumed = [a for way, _ in ways for a in way.assumptions] + list(answer.assumptions)
     return Cell(
@@ -194,7 +214,7 @@ def cell_by(key: Key, ways: list[tuple[Release, int]], delta: float, group: str)
         of=of,
         epsilon=answer.epsilon,
         delta=delta,
-        relation=str(first.relation),
+        relation=str(first.relation if first.hops == 1 else Relation.REPLACE_ONE),
         sampler=first.sampler,
         accountant=answer.accountant,
         participations=rounds if first.rounds == "all" else participations,
@@ -211,9 +231,10 @@ def over_rounds(ways: list[tuple[Release, int]]) -> tuple[DpEvent, int]:
     if any(way.open for way, _ in ways):
         return OPEN, total
     first = ways[0][0]
-    if first.rounds == "all" and first.at_most is not None and first.at_most < total:
+    if any(w.rounds == "all" and w.at_most is not None and w.at_most < total for w, _ in ways):
         return OPEN, total
-    if any((w.event, w.chance, w.rounds) != (first.event, first.chance, first.rounds) for w, _ in ways):
+    kind = (first.event, first.chance, first.rounds, first.at_most)
+    if any((w.event, w.chance, w.rounds, w.at_most) != kind for w, _ in ways):
         return composed([SelfComposedDpEvent(way.event, n) for way, n in ways]), total
     most = total if first.at_most is None else min(total, first.at_most)
     if first.rounds == "all":
@@ -223,26 +244,26 @@ def over_rounds(ways: list[tuple[Release, int]]) -> tuple[DpEvent, int]:
     return SelfComposedDpEvent(first.event, most), most
 
 
-def epsilon_with_failures(
-    event: DpEvent, delta: float, relation: Relation, fails: float
-) -> Answer:
-    """Epsilon when a bound that the event rests on fails with this probability over the run.
+def epsilon_of(event: DpEvent, delta: float, way: Release, fails: float) -> Answer:
+    """Epsilon when bounds fail with this probability over the run, and over one or two hops.
 
     Proof. Outside of the failures the run is (e, d)-DP; a failure costs at most its probability in
-    one world and e^e times that in the other, so the run is (e, d + (1 + e^e) fails)-DP. Going up
-    from the epsilon without failures, each step is a lower bound of the least e that fits, so the
-    first one that fits is the least.
+    one world and e^e times that in the other, so it is (e, d + (1 + e^e) fails)-DP. Two (e, d)
+    steps in a row are (2 e, (1 + e^e) d)-DP. Any e at which what is needed is at most delta is
+    therefore right; the search goes up from the e without failures and tests each one.
     """
-    answer = account(event, delta, relation)
+    answer = account(event, delta, way.relation)
+    if (fails == 0 and way.hops == 1) or answer.epsilon == inf:
+        return answer
     for _ in range(200):
-        left = delta - (1 + exp(min(answer.epsilon, 700.0))) * fails
-        if fails == 0 or answer.epsilon == inf:
-            return answer
-        if left <= 0:
+        e = answer.epsilon * (1 + 1e-8) + 1e-12
+        share = 1.0 if way.hops == 1 else 1 / (1 + exp(min(e, 700.0)))
+        left = delta * share - (1 + exp(min(e, 700.0))) * fails
+        if not 0 < left < 1:
             break
-        following = account(event, left, relation)
-        if following.epsilon <= answer.epsilon * (1 + 1e-9):
-            return replace(following, delta=delta)
+        following = account(event, left, way.relation)
+        if following.epsilon <= e:
+            return replace(following, epsilon=way.hops * e, delta=delta)
         answer = following
     return replace(answer, epsilon=inf, accountant="none")
 

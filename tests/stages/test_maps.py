@@ -156,6 +156,7 @@ def test_quantising_what_is_longer_than_norm_only_clamps() -> None:
 
 def test_scaling() -> None:
     assert Scale(3.0)(torch.ones(2), shared, own(0)).tolist() == [3.0, 3.0]
-    assert Scale(3.0).claim(START).l2 == 3.0
-    with pytest.raises(ValueError, match=r"Scale: by = 0"):
+    assert Scale(3.0).claim(START).l2 == pytest.approx(3.0, rel=2**-22)
+    assert Scale(3.0).claim(START).l2 > 3.0
+    with pytest.raises(ValueError, match=r"Scale: by = 0, allowed is from 1e-30"):
         Scale(0)

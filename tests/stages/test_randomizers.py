@@ -12,6 +12,7 @@ from confide.accounting.events import PureDpEvent, SelfComposedDpEvent
 from confide.accounting.relations import Relation
 from confide.claims import Claim
 from confide.stages import BallRandomizer, Ordinal, RandomizedResponse, TwoPoint
+from confide.stages.randomizers import MOST, ROUNDING
 
 N = 40_000
 LEAST_P = 1e-4
@@ -89,14 +90,31 @@ def test_entries_compose(stage: object) -> None:
     c = stage.claim(Claim(Relation.REPLACE_ONE, length=7))  # pyright: ignore
     assert isinstance(c.event, SelfComposedDpEvent)
     assert c.event.count == 7
-    assert c.per_coordinate == 0.5
+    assert c.per_coordinate == 0.5 + ROUNDING
     unknown = stage.claim(Claim(Relation.REPLACE_ONE))  # pyright: ignore
     assert unknown.open
     assert "number of entries is unknown" in unknown.reason
 
 
 def test_the_ball_is_one_release_of_any_dimension() -> None:
-    assert BallRandomizer(1.0, 0.5).claim(Claim(Relation.REPLACE_ONE)).event == PureDpEvent(0.5)
+    c = BallRandomizer(1.0, 0.5).claim(Claim(Relation.REPLACE_ONE))
+    assert c.event == PureDpEvent(0.5 + ROUNDING)
+
+
+def test_coins_are_fine_enough_for_every_epsilon_allowed() -> None:
+    """A coin of 53 bits moves the least probability by less than ROUNDING of itself."""
+    least = 1 / (1 + math.exp(MOST))
+    assert 2 * 2**-53 / least < ROUNDING
+    for kind in (TwoPoint, BallRandomizer):
+        with pytest.raises(ValueError, match="above 0 and at most 20"):
+            kind(1.0, MOST + 1)
+
+
+def test_randomised_response_is_pure_where_its_curve_is_another() -> None:
+    """Zero against x is two levels; only replace-one has the k-ary curve."""
+    stage = RandomizedResponse(3, 1.0, 1.0)
+    zeroed = stage.claim(Claim(Relation.ZERO_OUT, length=1)).event
+    assert zeroed == PureDpEvent(1.0 + ROUNDING)
 
 
 @pytest.mark.parametrize("kind", [TwoPoint, BallRandomizer])

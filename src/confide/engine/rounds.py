@@ -7,12 +7,12 @@ what is stated is about what runs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Protocol, get_args, runtime_checkable
 
 from confide.aggregates import Aggregate, Mean, MeanOfPresent
 from confide.channels import Each, Shuffle, Sum
-from confide.cohorts import All, Cohort, Epoch, Sampler
+from confide.cohorts import All, Cohort, Epoch, Sampler, whole
 from confide.stages.stage import PerClient, Stage
 
 Stages = tuple[Stage, ...]
@@ -35,11 +35,11 @@ class Sizes:
     def __post_init__(self) -> None:
         """Whole numbers of at least one."""
         for name in ("clients", "records", "largest"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} = {value!r}, allowed is a whole number of at least 1.")
-        if not self.layers or min(self.layers) < 1:
-            raise ValueError(f"layers = {self.layers}, allowed are positive lengths, at least one.")
+            whole("Sizes", name, getattr(self, name))
+        if not self.layers:
+            raise ValueError("Sizes: layers is empty, allowed is at least one length.")
+        for length in self.layers:
+            whole("Sizes", "layers", length)
         if self.largest < self.records:
             raise ValueError(
                 f"most_records = {self.most_records}, allowed is at least records = {self.records}."
@@ -64,12 +64,18 @@ class Step(Protocol):
         """How many gradients of the same batch one step takes; each is a release of its own."""
         ...
 
+    @property
+    def losses(self) -> int:
+        """How many times one step looks at the value of the loss; noise on gradients misses it."""
+        ...
+
 
 @dataclass(frozen=True)
 class PlainStep:
     """A step that takes one gradient, when nothing else is said."""
 
     gradients: int = 1
+    losses: int = 0
 
 
 @dataclass(frozen=True)
@@ -92,11 +98,12 @@ class Local:
 
     def __post_init__(self) -> None:
         """At least one step, whose gradients are counted."""
-        if isinstance(self.steps, bool) or self.steps < 1:
-            raise ValueError(f"Local: steps = {self.steps!r}, allowed is at least 1.")
-        if self.step.gradients < 1:
+        whole("Local", "steps", self.steps)
+        whole("Local", "step.gradients", self.step.gradients)
+        if isinstance(self.average, Mean) and self.average.by is None:
             raise ValueError(
-                f"Local: step takes {self.step.gradients!r} gradients, allowed is at least 1."
+                "Local: average = Mean(by=None), allowed is a public number: a client's own number "
+                "of records is not one."
             )
 
     def gradient_steps(self, records: int) -> int:
@@ -114,8 +121,8 @@ class Upload:
     """One named vector that leaves a client.
 
     `data` says what it is made of: "iterates" of the local steps (so noise inside them protects it
-    too), "train" data looked at once more, or "test" data, which get a row of their own in the
-    statement. `length`: None for the model's.
+    too), "train" data looked at once more, or "test" data under the model that was received, which
+    get a row of their own in the statement. `length`: None for the model's.
     """
 
     stages: Stages = ()
@@ -161,9 +168,16 @@ class Round:
                 raise TypeError(f"Round: {name} = {value!r}, allowed are {names}.")
         if not isinstance(self.upload, tuple) and not self.upload:
             raise ValueError("Round: upload names no vector; allowed is at least one.")
+        if all(u.data == "test" for u in self.uploads.values()):
+            raise ValueError("Round: upload has only test data; allowed is at least one update.")
         for place, vector, stage in self.stages():
             if not isinstance(stage, Stage):
                 raise TypeError(f"Round: {place} of {vector} holds {stage!r}, allowed are stages.")
+            if place == "publish" and columns_of(stage):
+                raise ValueError(
+                    f"Round: {type(stage).__name__} at publish has a per-client column; allowed is "
+                    "one number, as it acts on everyone's aggregate."
+                )
 
     @property
     def uploads(self) -> dict[str, Upload]:
@@ -190,12 +204,7 @@ class Round:
 
     def columns(self) -> tuple[tuple[float, ...], ...]:
         """All per-client columns in the round."""
-        return tuple(
-            value.values
-            for _, _, stage in self.stages()
-            for value in vars(stage).values()
-            if isinstance(value, PerClient)
-        )
+        return tuple(column for _, _, stage in self.stages() for column in columns_of(stage))
 
     def for_client(self, client: int) -> Round:
         """The round as this client lives it."""
@@ -209,6 +218,12 @@ class Round:
         uploads = {n: replace(u, stages=own(u.stages)) for n, u in self.uploads.items()}
         publish = {n: own(self.published(n)) for n in self.uploads}
         return replace(self, local=local, upload=uploads, publish=publish, alike=False)
+
+
+def columns_of(stage: Stage) -> list[tuple[float, ...]]:
+    """The per-client columns of one stage."""
+    own = (getattr(stage, f.name) for f in fields(stage)) if is_dataclass(stage) else ()
+    return [value.values for value in own if isinstance(value, PerClient)]
 
 
 @dataclass(frozen=True)
@@ -230,9 +245,13 @@ class Past:
     earlier: tuple[Any, ...] = ()
     released: tuple[Released, ...] = ()
 
-    def values(self, name: str) -> list[Any]:
-        """What was released under this name, in order."""
-        return [r.value for r in self.released if r.name == name]
+    def values(self, name: str, seen_by: str = "world") -> list[Any]:
+        """What this observer saw under this name, in order.
+
+        A method that adapts to what only the server saw passes it on: its rounds say `broadcast`.
+        """
+        seen = ("world",) if seen_by == "world" else ("server", "world")
+        return [r.value for r in self.released if r.name == name and r.seen_by in seen]
 
 
 @runtime_checkable

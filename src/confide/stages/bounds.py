@@ -15,8 +15,8 @@ from confide.stages.stage import PerClient, Shared, Stage, floating, positive
 MARGIN = 1 - 2**-21
 """Vectors are shortened to C times this, so that rounding cannot carry them beyond C.
 
-In float32 the factor and the product round by 2^-24 each, the norm is summed in double precision
-(off by at most n 2^-53 of itself), which leaves room for six more roundings by `Scale`."""
+The product is taken in double precision and rounded once, by 2^-24 of itself in float32; the norm is
+summed in double precision too, so it is off by at most n 2^-53 of itself."""
 
 NORMS = (1, 2, inf)
 
@@ -153,7 +153,7 @@ def shortened(x: Tensor, C: float, p: float) -> Tensor:
         return x.clamp(-radius, radius)
     length = torch.linalg.vector_norm(x, p, dtype=torch.float64)
     factor = torch.where(length > radius, radius / length, 1.0)
-    return x * factor.to(x.dtype)
+    return (x.double() * factor).to(x.dtype)
 
 
 def clipped(c: Claim, p: float, bound: float) -> Claim:

@@ -8,7 +8,7 @@ from math import inf, sqrt
 import torch
 from torch import Tensor
 
-from confide.claims import Claim
+from confide.claims import LARGEST, LEAST, Claim
 from confide.randomness import Stream
 from confide.stages.bounds import number
 from confide.stages.stage import PerClient, Shared, Stage, at_least, floating, positive
@@ -22,22 +22,23 @@ ROUNDING = 1 + 4e-6
 class Scale(Stage):
     """x times a public number.
 
-    Proof: a linear map multiplies s, n and every norm by the same number.
+    Proof: a linear map multiplies s, n and every norm by the same number, up to one rounding.
     """
 
     by: float | PerClient
 
     def __post_init__(self) -> None:
         """A zero would erase the vector, which is not a release."""
-        positive(self, "by")
+        positive(self, "by", least=LEAST, most=LARGEST)
 
     def __call__(self, x: Tensor, shared: Shared, own: Stream) -> Tensor:
         """Multiply."""
-        return floating(self, x) * number(self.by)
+        x = floating(self, x)
+        return (x.double() * number(self.by)).to(x.dtype)
 
     def claim(self, c: Claim) -> Claim:
         """Everything scales."""
-        return c.scaled(number(self.by))
+        return c.scaled(number(self.by), rounding=2**-23)
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ from confide.accounting.events import (
     StaircaseDpEvent,
 )
 from confide.claims import Claim, Noise
-from confide.exact import LAPLACE_SLACK, GriddedLaplace
+from confide.exact import LAPLACE_SLACK, LAPLACE_STEP, GriddedLaplace
 from confide.floating import radial_staircase
 from confide.floating import staircase as draw_staircase
 from confide.randomness import Stream
-from confide.stages.bounds import number
+from confide.stages.bounds import finite, number
 from confide.stages.stage import PerClient, Shared, Stage, floating, positive
 
 FLOATING = "real arithmetic: noise is drawn in floating point, whose gaps could tell values apart"
@@ -70,7 +70,8 @@ class Laplace(Stage):
     """x + Laplace(scale) in every coordinate, on a grid so fine and exact that no gap tells.
 
     Proof: docs/proofs/noises.md, Theorem 2 for an l1 bound, Theorem 3 for an l2 bound; the grid
-    costs the factor LAPLACE_SLACK in every norm (docs/proofs/sampling-noise.md).
+    costs the factor LAPLACE_SLACK in every norm (docs/proofs/sampling-noise.md) of a vector that is
+    rounded towards zero by itself; on a sum, one grid step in each coordinate comes first.
     """
 
     scale: float | PerClient
@@ -85,7 +86,7 @@ class Laplace(Stage):
         scale = number(self.scale)
         if scale == 0:
             return x
-        values = x.detach().cpu().double().numpy()
+        values = finite(x.detach().cpu().double()).numpy()
         return torch.from_numpy(GriddedLaplace(scale).add(own, values)).to(x)
 
     def claim(self, c: Claim) -> Claim:
@@ -96,7 +97,14 @@ class Laplace(Stage):
         out = c.noised(None)
         if c.l2 == inf:
             return out.uncovered(unbounded(self, "l1 or l2"))
-        l1, l2, linf = (c.distance(b) * LAPLACE_SLACK / scale for b in (c.l1, c.l2, c.linf))
+        l1, l2, linf = (c.distance(b) for b in (c.l1, c.l2, c.linf))
+        if c.pooled or c.noisy:
+            # What is rounded is more than s: two values can fall a grid step further apart.
+            if c.dim is None:
+                return out.uncovered("Laplace on a sum proves nothing in unknown dimension")
+            step = scale * LAPLACE_STEP
+            l1, l2, linf = l1 + c.dim * step, l2 + c.dim**0.5 * step, linf + step
+        l1, l2, linf = (distance * LAPLACE_SLACK / scale for distance in (l1, l2, linf))
         return out.released(laplace_event(l1, l2, c.dim), per_coordinate=linf)
 
     def unit_event(self) -> DpEvent:

@@ -1,8 +1,12 @@
-"""Local randomisers: each is pure epsilon-DP for any two inputs, whatever their distance."""
+"""Local randomisers: each is pure epsilon-DP for any two inputs, whatever their distance.
+
+Coins are tossed with 53 bits. The least probability that a coin can have at epsilon <= MOST is above
+2e-9, so rounding changes no logarithm of a ratio by more than ROUNDING, which every claim adds.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import exp, lgamma, log, sqrt, tanh
 
 import dp_accounting as dp
@@ -11,11 +15,17 @@ import torch
 from torch import Tensor
 
 from confide.accounting.events import DpEvent, PureDpEvent, SelfComposedDpEvent
+from confide.accounting.relations import Relation
 from confide.claims import Claim
 from confide.floating import sphere
 from confide.randomness import Stream
 from confide.stages.bounds import finite
+from confide.stages.noises import FLOATING
 from confide.stages.stage import Shared, Stage, at_least, floating, positive
+
+
+MOST = 20.0
+ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -36,7 +46,7 @@ class RandomizedResponse(Stage):
         """At least two levels."""
         at_least(self, "k", 2)
         positive(self, "C")
-        positive(self, "epsilon")
+        positive(self, "epsilon", most=MOST)
 
     @property
     def lies(self) -> float:
@@ -55,7 +65,10 @@ class RandomizedResponse(Stage):
 
     def claim(self, c: Claim) -> Claim:
         """One release for each entry that can differ."""
-        one = dp.RandomizedResponseDpEvent(self.lies, self.k)
+        if c.relation is Relation.REPLACE_ONE:
+            one: DpEvent = dp.RandomizedResponseDpEvent(self.lies, self.k)
+        else:
+            one = PureDpEvent(self.epsilon + ROUNDING)
         return randomized(self, c, one, self.epsilon, self.C)
 
 
@@ -75,7 +88,7 @@ class TwoPoint(Stage):
     def __post_init__(self) -> None:
         """A range and a budget."""
         positive(self, "C")
-        positive(self, "epsilon")
+        positive(self, "epsilon", most=MOST)
 
     @property
     def A(self) -> float:
@@ -90,7 +103,7 @@ class TwoPoint(Stage):
 
     def claim(self, c: Claim) -> Claim:
         """One release for each entry that can differ."""
-        return randomized(self, c, PureDpEvent(self.epsilon), self.epsilon, self.A)
+        return randomized(self, c, PureDpEvent(self.epsilon + ROUNDING), self.epsilon, self.A)
 
 
 @dataclass(frozen=True)
@@ -111,7 +124,7 @@ class Ordinal(Stage):
         """At least two levels."""
         at_least(self, "k", 2)
         positive(self, "C")
-        positive(self, "epsilon")
+        positive(self, "epsilon", most=MOST)
 
     def __call__(self, x: Tensor, shared: Shared, own: Stream) -> Tensor:
         """Nearest level, then the exponential mechanism by inversion."""
@@ -120,14 +133,17 @@ class Ordinal(Stage):
         index = torch.arange(self.k)
         weight = torch.exp(-self.epsilon / (self.k - 1) * (index[:, None] - index).abs().double())
         cdf = (weight.cumsum(1) / weight.sum(1, keepdim=True)).contiguous()
-        toss = torch.from_numpy(own.uniform(tuple(x.shape)))
-        chosen = torch.searchsorted(cdf[level.flatten().cpu()], toss.flatten()[:, None])
-        chosen = chosen.clamp(max=self.k - 1).view(x.shape).to(x.device)
+        toss = torch.from_numpy(own.uniform(tuple(x.shape))).to(x.device)
+        chosen = torch.zeros_like(level)
+        for i in range(self.k):
+            here = level == i
+            chosen[here] = torch.searchsorted(cdf[i].to(x.device), toss[here])
+        chosen = chosen.clamp(max=self.k - 1)
         return chosen * (2 * self.C / (self.k - 1)) - self.C
 
     def claim(self, c: Claim) -> Claim:
         """One release for each entry that can differ."""
-        return randomized(self, c, PureDpEvent(self.epsilon), self.epsilon, self.C)
+        return randomized(self, c, PureDpEvent(self.epsilon + ROUNDING), self.epsilon, self.C)
 
 
 @dataclass(frozen=True)
@@ -149,7 +165,7 @@ class BallRandomizer(Stage):
     def __post_init__(self) -> None:
         """A radius and a budget."""
         positive(self, "C")
-        positive(self, "epsilon")
+        positive(self, "epsilon", most=MOST)
 
     def radius(self, dim: int) -> float:
         """The length of what is sent: C / (tanh(epsilon/2) E|v_1|), v uniform on the sphere."""
@@ -171,14 +187,15 @@ class BallRandomizer(Stage):
     def claim(self, c: Claim) -> Claim:
         """One release of the whole vector."""
         size = self.radius(c.length) if c.length is not None else float("inf")
-        return c.mapped(l2=size).released(PureDpEvent(self.epsilon))
+        out = c.randomized(l2=size).assuming(FLOATING)
+        return out.released(PureDpEvent(self.epsilon + ROUNDING))
 
 
 def randomized(stage: Stage, c: Claim, one: DpEvent, epsilon: float, size: float) -> Claim:
     """Entries randomised one by one: a release for each that can differ between two worlds."""
-    out = replace(c.mapped(linf=size), dim=c.dim)
+    out = c.randomized(linf=size)
     if c.dim is None:
         name = type(stage).__name__
         return out.uncovered(f"{name}: the number of entries is unknown, so is what they add up to")
     event = one if c.dim == 1 else SelfComposedDpEvent(one, c.dim)
-    return out.released(event, per_coordinate=epsilon)
+    return out.released(event, per_coordinate=epsilon + ROUNDING)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, Self
 
 from torch import Tensor
@@ -50,13 +50,20 @@ class PerClient:
     values: tuple[float, ...]
 
 
-def positive(stage: Stage, field: str, *, zero: bool = False) -> None:
+def positive(
+    stage: Stage, field: str, *, zero: bool = False, least: float = 0.0, most: float = inf
+) -> None:
     """Refuse a number (or a column of them) that is not finite and positive."""
     value: Any = getattr(stage, field)
     allowed = "a finite number " + ("of at least 0" if zero else "above 0")
+    if least > 0:
+        allowed = f"from {least:g} to {most:g}"
+    elif most < inf:
+        allowed += f" and at most {most:g}"
     for number in value.values if isinstance(value, PerClient) else (value,):
         fine = isinstance(number, int | float) and not isinstance(number, bool)
-        if not fine or not isfinite(number) or number < 0 or (number == 0 and not zero):
+        inside = fine and isfinite(number) and least <= number <= most
+        if not inside or (number == 0 and not zero):
             raise ValueError(f"{type(stage).__name__}: {field} = {number!r}, allowed is {allowed}.")
 
 

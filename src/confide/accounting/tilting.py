@@ -1,0 +1,112 @@
+"""The composed privacy loss after tilting: delta at an epsilon, epsilon at a delta.
+
+Write F for the log-moment at theta and y for the tilted law, so that the loss l has probability
+e^{F - theta l} y(l). Then delta(epsilon) is the sum over l > epsilon of
+e^{F - theta l} (1 - e^{epsilon - l}) y(l), plus the mass at infinity. Every factor in front of y is
+at most e^{F - theta epsilon}, so an error of y of total size e moves delta by at most
+e x e^{F - theta epsilon}; that term is added.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from scipy import fft
+
+from confide.accounting import roots
+from confide.accounting.laws import Law
+from confide.accounting.pairs import Array
+
+OUTSIDE = 1e-9  # tilted mass left outside the window at each end
+UNIT = 2.0**-53  # rounding of a double
+
+
+@dataclass(frozen=True, eq=False)
+class Tilted:
+    """One tilted law in a window of losses, and a bound on all that is missing from it."""
+
+    theta: float
+    log_moment: float
+    infinite: float
+    losses: Array
+    masses: Array
+    error: float
+
+    def delta(self, epsilon: float) -> float:
+        """Return an upper bound of delta at this epsilon."""
+        start = int(np.searchsorted(self.losses, epsilon, side="right"))
+        over = self.losses[start:] - epsilon
+        weights = np.exp(-self.theta * over) * -np.expm1(-over)
+        sticking_out = float(np.dot(weights, self.masses[start:])) + self.error
+        scale = self.log_moment - self.theta * epsilon
+        if sticking_out <= 0:
+            return self.infinite
+        return min(1.0, self.infinite + math.exp(min(scale + math.log(sticking_out), 0.0)))
+
+    def epsilon(self, delta: float, ceiling: float) -> float:
+        """Return an epsilon >= 0 with at most this delta; `ceiling` is one up to rounding."""
+        target = math.log(delta)
+
+        def excess(epsilon: float) -> float:
+            return math.log(max(self.delta(epsilon), 1e-320)) - target
+
+        high, step = max(ceiling, 0.0), 0.01 / self.theta
+        while excess(high) > 0:
+            high, step = high + step, 2 * step
+            if step > 1e6 * (1 + high):
+                return math.inf
+        low = max(0.0, high - 8 / self.theta)
+        if excess(low) <= 0:
+            low = 0.0
+            if excess(low) <= 0:
+                return 0.0
+        fine = 1e-7 * max(high, 1e-9)
+        found = roots.root(excess, low, high, fine)
+        while excess(found) > 0:
+            found += fine
+        return found
+
+
+def window(law: Law, theta: float, width: float, scale: float) -> tuple[int, int]:
+    """Return the grid indices between which all but 2 x OUTSIDE of the tilted mass lies.
+
+    By Chernoff: the tilted mean of e^{s loss} is a ratio of two moments, for any s of either sign.
+    """
+    base = law.log_moment(theta)
+    low, high = law.bounds
+    top = math.log(1e4 / scale)
+
+    def reach(sign: int) -> float:
+        def bound(log_s: float) -> float:
+            s = math.exp(log_s)
+            return (law.log_moment(theta + sign * s) - base - math.log(OUTSIDE)) / s
+
+        return roots.least(bound, top - 25, top, 0.3)[1] / width
+
+    return max(low, math.floor(-reach(-1))), min(high, math.ceil(reach(1)))
+
+
+def tilt(law: Law, theta: float, width: float, low: int, high: int) -> Tilted:
+    """Compose by one transform; the window is [low, high] in grid widths."""
+    size = cast(int, fft.next_fast_len(high - low + 1, real=True))
+    spectrum = law.transform(theta, size)
+    wrapped = np.asarray(fft.irfft(spectrum.values, size), float)
+    losses: Array = width * np.arange(low, low + size, dtype=np.float64)
+    # A transform passes at most log2(size) roundings to an entry, and its inverse turns the mean
+    # square of such errors into their sum. The exponentials of the tilt are off by the size of
+    # their exponents, once in every round.
+    furthest = theta * width * max(abs(end) for end in law.bounds) / law.rounds
+    magnified = math.sqrt(2) * float(np.linalg.norm(spectrum.gain + 1))
+    rounding = 8 * UNIT * math.log2(size + 2) * magnified
+    rounding += 8 * UNIT * law.rounds * (1 + furthest)
+    return Tilted(
+        theta=theta,
+        log_moment=law.log_moment(theta),
+        infinite=-math.expm1(law.log_finite),
+        losses=losses,
+        masses=np.roll(wrapped, -(low % size)),
+        error=2 * OUTSIDE + rounding,
+    )
