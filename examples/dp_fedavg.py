@@ -24,7 +24,7 @@ class DPFedAvg:
     sigma: float = 2.4
 
     def round(self, past: Past) -> Round | None:
-        """One round: clip, sum, divide by the public expected size q M, add noise of sigma C / qM."""
+        """One round: clip, sum, divide by the public expected size q M, add noise."""
         if past.t == self.T:
             return None
         return Round(

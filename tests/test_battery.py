@@ -11,6 +11,7 @@ from functools import cache
 
 import pytest
 import torch
+
 from catalogue import (
     ASSUMPTION,
     CLIPS,
@@ -23,7 +24,6 @@ from catalogue import (
     inputs,
     run,
 )
-
 from confide.accounting.account import epsilon
 from confide.accounting.events import OPEN, DpEvent
 from confide.accounting.relations import Relation

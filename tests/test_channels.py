@@ -19,8 +19,8 @@ from confide.channels import EVERYONE, SHARES, Each, Shuffle, Sum
 from confide.claims import Claim, Noise
 from confide.cohorts import All, Epoch, Fixed, Poisson
 from confide.randomness import Key
-from confide.stages.randomizers import ROUNDING
 from confide.stages import BallRandomizer, Clip, Gaussian, Laplace, Stage, TopK, TwoPoint
+from confide.stages.randomizers import ROUNDING
 
 
 def claim(relation: Relation, *stages: Stage, length: int = 4) -> Claim:
@@ -42,9 +42,7 @@ def test_each_speaks_only_of_replacement() -> None:
     assert Each().claim(claim(Relation.ZERO_OUT, Clip(1.0), Gaussian(2.0)), 10).open
 
 
-@pytest.mark.parametrize(
-    ("relation", "z"), [(Relation.ZERO_OUT, 6.0), (Relation.REPLACE_ONE, 3.0)]
-)
+@pytest.mark.parametrize(("relation", "z"), [(Relation.ZERO_OUT, 6.0), (Relation.REPLACE_ONE, 3.0)])
 def test_a_sum_adds_noise_shares(relation: Relation, z: float) -> None:
     c = Sum().claim(claim(relation, Clip(1.0), Gaussian(2.0)), 9)
     assert multiplier(c) == pytest.approx(z, rel=2e-9)
@@ -87,7 +85,7 @@ def test_an_aborted_round_tells_how_many_came() -> None:
 
 
 def test_a_zero_contribution_behind_noise_is_not_zero() -> None:
-    """Clip(x + n) and Clip(0 + n) are up to 2 C apart, under zero-out too; so is randomised zero."""
+    """Clip(x + n) and Clip(0 + n) are up to 2 C apart; so are a randomised x and 0."""
     for stages in ((Gaussian(9.0), Clip(1.0)), (TwoPoint(1.0, 8.0), Clip(1.0))):
         c = claim(Relation.ZERO_OUT, *stages)
         assert c.distance(c.l2) == 2.0
@@ -171,7 +169,9 @@ STREAM = Key.from_seed(3)
 @pytest.mark.parametrize("sampler", [All(), Poisson(0.2), Fixed(7), Epoch(7)])
 def test_a_sampler_draws_what_it_accounts_for(sampler: All | Poisson | Fixed | Epoch) -> None:
     draws = [sampler.draw(STREAM.stream(t, None, "cohort"), 50) for t in range(400)]
-    assert all(len(set(d.tolist())) == len(d) and d.min() >= 0 and d.max() < 50 for d in draws if len(d))
+    assert all(
+        len(set(d.tolist())) == len(d) and d.min() >= 0 and d.max() < 50 for d in draws if len(d)
+    )
     sizes = {len(d) for d in draws}
     hits = sum((d == 11).any() for d in draws)
     if isinstance(sampler, Poisson):

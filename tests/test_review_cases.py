@@ -1,4 +1,4 @@
-"""The 24 ways in which a literal implementation of DP-FL over-claims, each refused or impossible."""
+"""24 ways in which a literal implementation over-claims, each refused or impossible."""
 
 import inspect
 import math
@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 import pytest
 import torch
-from catalogue import DIM, Cube, own, shared
 
+from catalogue import DIM, Cube, own, shared
 from confide.accounting.account import epsilon
 from confide.accounting.events import (
     GaussianDpEvent,
@@ -60,7 +60,11 @@ def test_c1_division_by_the_realised_size() -> None:
     local = Local(
         sampler=Poisson(0.1), example=(Clip(1.0),), batch=(Gaussian(2.0),), average=MeanOfPresent()
     )
-    assert not [w for w in proved(with_(DPSGD, local=local), "record", "server") if w.relation is Relation.ADD_REMOVE]
+    assert not [
+        w
+        for w in proved(with_(DPSGD, local=local), "record", "server")
+        if w.relation is Relation.ADD_REMOVE
+    ]
     assert not proved(with_(DPSGD, local=local), "client", "server")
 
 
@@ -87,9 +91,7 @@ def test_c4_who_sees_the_cohort_gets_no_credit_for_it() -> None:
 
 
 def test_c5_one_coin_composed_first_and_amplified_once() -> None:
-    local = Local(
-        TwoGradients(), 1, Poisson(0.01), example=(Clip(1.0),), batch=(Gaussian(1.0),)
-    )
+    local = Local(TwoGradients(), 1, Poisson(0.01), example=(Clip(1.0),), batch=(Gaussian(1.0),))
     (way,) = proved(with_(DPSGD, local=local), "record", "server")
     assert isinstance(way.event, PoissonSampledDpEvent)
     assert way.event.event == GaussianDpEvent(pytest.approx(1 / math.sqrt(2), rel=1e-8))
@@ -120,7 +122,9 @@ def test_c8_server_state_is_free_behind_the_noise_only() -> None:
 
 
 def test_c9_state_that_saw_raw_data_voids_record_sampling() -> None:
-    local = Local(sampler=Poisson(0.1), example=(Clip(1.0),), batch=(Gaussian(2.0),), remembers=True)
+    local = Local(
+        sampler=Poisson(0.1), example=(Clip(1.0),), batch=(Gaussian(2.0),), remembers=True
+    )
     (way, *_) = ways(with_(DPSGD, local=local), "record", "server")
     assert "the client's own state has seen raw data" in way.reason
     assert not proved(with_(DPSGD, local=local), "client", "server")

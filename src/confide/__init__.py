@@ -1,3 +1,119 @@
 """Differentially private federated learning that one can check."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from confide.accounting import calibrate, epsilon
+    from confide.aggregates import Mean, MeanOfPresent, WeightedMean
+    from confide.channels import Each, Shuffle, Sum
+    from confide.cohorts import All, Epoch, Fixed, Poisson
+    from confide.engine import Local, Method, Past, Round, Sizes, Upload
+    from confide.ledger import Ledger
+    from confide.randomness import Key
+    from confide.stages import (
+        Assume,
+        BallRandomizer,
+        Binomial,
+        Clip,
+        ClipLayers,
+        DiscreteGaussian,
+        Gaussian,
+        Laplace,
+        Mask,
+        Ordinal,
+        PerClient,
+        Quantize,
+        RadialStaircase,
+        RandK,
+        RandomizedResponse,
+        Rotate,
+        Scale,
+        Skellam,
+        Stage,
+        Staircase,
+        TopK,
+        TwoPoint,
+        Unrotate,
+    )
+    from confide.statements import Statement, state
+
 __version__ = "0.1.0.dev0"
+
+__all__ = [
+    "All",
+    "Assume",
+    "BallRandomizer",
+    "Binomial",
+    "Clip",
+    "ClipLayers",
+    "DiscreteGaussian",
+    "Each",
+    "Epoch",
+    "Fixed",
+    "Gaussian",
+    "Key",
+    "Laplace",
+    "Ledger",
+    "Local",
+    "Mask",
+    "Mean",
+    "MeanOfPresent",
+    "Method",
+    "Ordinal",
+    "Past",
+    "PerClient",
+    "Poisson",
+    "Quantize",
+    "RadialStaircase",
+    "RandK",
+    "RandomizedResponse",
+    "Rotate",
+    "Round",
+    "Scale",
+    "Shuffle",
+    "Sizes",
+    "Skellam",
+    "Stage",
+    "Staircase",
+    "Statement",
+    "Sum",
+    "TopK",
+    "TwoPoint",
+    "Unrotate",
+    "Upload",
+    "WeightedMean",
+    "calibrate",
+    "epsilon",
+    "state",
+]
+
+# Looked up in this order when a name is first used, so that `import confide` loads nothing heavy and
+# accounting never loads torch.
+_HOMES = {
+    "confide.accounting": ("calibrate", "epsilon"),
+    "confide.aggregates": ("Mean", "MeanOfPresent", "WeightedMean"),
+    "confide.channels": ("Each", "Shuffle", "Sum"),
+    "confide.cohorts": ("All", "Epoch", "Fixed", "Poisson"),
+    "confide.engine": ("Local", "Method", "Past", "Round", "Sizes", "Upload"),
+    "confide.ledger": ("Ledger",),
+    "confide.randomness": ("Key",),
+    "confide.statements": ("Statement", "state"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used."""
+    if name not in __all__:
+        raise AttributeError(f"module 'confide' has no attribute {name!r}")
+    home = next((home for home, names in _HOMES.items() if name in names), "confide.stages")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted([*__all__, "__version__"])

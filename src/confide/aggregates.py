@@ -21,7 +21,9 @@ class Mean:
     def __post_init__(self) -> None:
         """A positive divisor."""
         if self.by is not None and not 0 < self.by < float("inf"):
-            raise ValueError(f"Mean: by = {self.by!r}, allowed is a finite number above 0, or None.")
+            raise ValueError(
+                f"Mean: by = {self.by!r}, allowed is a finite number above 0, or None."
+            )
 
     def claim(self, c: Claim, expected: float) -> Claim:
         """Everything scales."""
@@ -44,7 +46,7 @@ class MeanOfPresent:
         """Refused under add-remove."""
         if c.relation is Relation.ADD_REMOVE:
             return c.refused(
-                "division by the realised size of the cohort reveals it; divide by the expected size"
+                "division by the realised size reveals it; divide by the expected size"
             )
         return replace(c, noise=None, grid=None)
 

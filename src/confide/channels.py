@@ -14,12 +14,10 @@ from confide.accounting.events import (
     ShuffledDpEvent,
 )
 from confide.accounting.relations import Relation
-from confide.cohorts import whole
 from confide.claims import Claim
+from confide.cohorts import whole
 
-SHARES = (
-    "every report brings its own noise, so under add-remove the noise tells how many there are"
-)
+SHARES = "every report brings its own noise, so under add-remove the noise tells how many there are"
 EVERYONE = (
     "everyone in the cohort is honest, nobody drops out, and the observer is not one of them "
     "(who would know its own share)"
@@ -80,9 +78,10 @@ def summed(c: Claim, terms: int | None) -> Claim:
     nothing more is needed. With them, under zero-out and replace-one the same reports are made in
     both worlds, each with its noise: the sum's noise is the sum of at least `terms` independent
     copies, of a law closed under sums, and what is beyond them is independent noise, the same in
-    both worlds (rule 3); whether the round happens at all does not depend on the unit. A report whose event is already set keeps it: the sum is computed from that report and from
-    things independent of the unit. Under add-remove the number of shares differs between the
-    worlds, and with it the law of the noise; no bound on s covers that.
+    both worlds (rule 3); whether the round happens at all does not depend on the unit. A report
+    whose event is already set keeps it: the sum is computed from that report and from things
+    independent of the unit. Under add-remove the number of shares differs between the worlds, and
+    with it the law of the noise; no bound on s covers that.
     """
     pooled = c.pool()
     if c.relation is Relation.ADD_REMOVE and (c.noisy or not c.open):
@@ -111,7 +110,7 @@ class Shuffle:
     def claim(self, c: Claim, reports: int | None) -> Claim:
         """Hiding among the clones, where every report has a finite pure epsilon.
 
-        A client sends one vector in a round; several of them would be linked by travelling together.
+        A client sends one vector in a round; several would be linked by travelling together.
 
         Proof: docs/proofs/shuffling.md for one message of each of `reports` clients. Coordinates
         that are randomised independently and shuffled by independent permutations compose. Under

@@ -45,7 +45,6 @@ from confide.accounting.events import (
 )
 from confide.accounting.relations import Relation
 
-
 LARGEST, LEAST = 1e30, 1e-30
 
 
@@ -91,8 +90,9 @@ class Claim:
 
     def __post_init__(self) -> None:
         """Norms imply each other; anything that is not a bound is no bound."""
-        if not isinstance(self.event, DpEvent):
-            raise TypeError(f"Claim: event = {self.event}, allowed is an event.")
+        event: object = self.event
+        if not isinstance(event, DpEvent):
+            raise TypeError(f"Claim: event = {event}, allowed is an event.")
         if not (0 <= self.fails <= 1) or self.per_coordinate < 0:
             raise ValueError(f"Claim: fails = {self.fails}, allowed is a probability.")
         l1, l2, linf = (as_bound(b) for b in (self.l1, self.l2, self.linf))
@@ -177,7 +177,9 @@ class Claim:
 
     def assuming(self, why: str) -> Claim:
         """The same, but everything downstream says what it rests on."""
-        return self if why in self.assumptions else replace(self, assumptions=(*self.assumptions, why))
+        return (
+            self if why in self.assumptions else replace(self, assumptions=(*self.assumptions, why))
+        )
 
     def refused(self, why: str) -> Claim:
         """The two worlds differ in more than s: neither events nor bounds survive."""

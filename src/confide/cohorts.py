@@ -133,7 +133,9 @@ class Fixed:
     def rate(self, units: int) -> float:
         """The probability of taking part."""
         if self.m > units:
-            raise ValueError(f"Fixed: m = {self.m}, allowed is at most the number of units, {units}.")
+            raise ValueError(
+                f"Fixed: m = {self.m}, allowed is at most the number of units, {units}."
+            )
         return self.m / units
 
     def expected(self, units: int) -> float:
@@ -168,7 +170,9 @@ class Epoch:
     def batches(self, units: int) -> int:
         """How many batches an epoch has."""
         if self.m > units:
-            raise ValueError(f"Epoch: m = {self.m}, allowed is at most the number of units, {units}.")
+            raise ValueError(
+                f"Epoch: m = {self.m}, allowed is at most the number of units, {units}."
+            )
         return units // self.m
 
     def draw(self, stream: Stream, units: int) -> Units:

@@ -8,7 +8,7 @@ A record is one training example of one client, a client is all of its data. Obs
 
 There can be several ways to prove something for one cell: noise inside of the local steps, noise
 on the uploads, noise at `publish`. Each is a `Release`; whatever an observer sees is computed from
-it and from things independent of the unit, so each is a statement by itself and the best one counts.
+it and from things independent of the unit, so each is a statement by itself; the best one counts.
 """
 
 from __future__ import annotations
@@ -91,14 +91,8 @@ def check(r: Round, sizes: Sizes) -> None:
     """Refuse a round that these clients cannot run."""
     if isinstance(r.channel, Sum) and (r.channel.survivors or 1) > sizes.clients:
         raise Refused(
-            f"Sum: survivors = {r.channel.survivors}, allowed is at most the {sizes.clients} clients"
+            f"Sum: survivors = {r.channel.survivors}, allowed is at most {sizes.clients} clients"
         )
-    for column in r.columns():
-        if len(column) != sizes.clients:
-            raise Refused(
-                f"a per-client column has {len(column)} numbers, allowed is one for each of the "
-                f"{sizes.clients} clients"
-            )
 
 
 def finished(r: Round, way: Release) -> Release:
@@ -107,9 +101,6 @@ def finished(r: Round, way: Release) -> Release:
     if not r.aggregate.equal_weights and not way.open:
         assumptions = tuple(dict.fromkeys((*assumptions, "data sizes are public")))
     return replace(way, at_most=r.cohort.at_most, assumptions=assumptions)
-
-
-# Places ---------------------------------------------------------------------------------------------
 
 
 def fold(stages: Stages, c: Claim) -> Claim:
@@ -189,7 +180,9 @@ def batch_of_client(local: Local, sizes: Sizes) -> Claim:
     c = fold(local.example, Claim(Relation.REPLACE_ONE, length=sizes.dim)).pool()
     fixed = local.sampler.size(sizes.largest)
     if fixed is None and (c.noisy or isinstance(local.average, MeanOfPresent)):
-        return c.refused("the number of examples in a batch differs from one client's data to another's")
+        return c.refused(
+            "the number of examples in a batch differs from one client's data to another's"
+        )
     many = sizes.largest if fixed is None else fixed
     noise = None if c.noise is None else c.noise.times(many)
     total = replace(
@@ -289,9 +282,6 @@ def interchangeable(r: Round) -> bool:
 def two_hops(way: Release) -> Release:
     """A record's row by way of its client: the client leaves, and comes back with other data."""
     return replace(way, hops=2, way=f"{way.way} twice")
-
-
-# Pieces ---------------------------------------------------------------------------------------------
 
 
 def sent(upload: Upload, sizes: Sizes, relation: Relation) -> Claim:

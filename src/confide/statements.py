@@ -131,20 +131,26 @@ def state(
     if not plan:
         raise Refused("rounds: there are none, so nothing is released and nothing can be stated.")
     cells: list[Cell] = []
-    for group, client in groups(plan):
+    for group, client in groups(plan, sizes):
         lived = [(r if client is None else r.for_client(client), n) for r, n in plan]
         cells += cells_of(lived, sizes, delta, group)
     total = sum(n for _, n in plan)
     return Statement(tuple(cells), total, sizes, noise_words(plan, key), published)
 
 
-def groups(plan: list[tuple[Round, int]]) -> list[tuple[str, int | None]]:
+def groups(plan: list[tuple[Round, int]], sizes: Sizes) -> list[tuple[str, int | None]]:
     """Clients with equal numbers in every column: a name and a member of each group."""
     columns = [column for r, _ in plan for column in r.columns()]
     if not columns:
         return [("", None)]
+    for column in columns:
+        if len(column) != sizes.clients:
+            raise Refused(
+                f"a per-client column has {len(column)} numbers, allowed is one for each of the "
+                f"{sizes.clients} clients"
+            )
     members: dict[tuple[float, ...], list[int]] = {}
-    for client in range(len(columns[0])):
+    for client in range(sizes.clients):
         members.setdefault(tuple(c[client] for c in columns), []).append(client)
     return [(f"{len(m)} clients like client {m[0]}", m[0]) for m in members.values()]
 
@@ -244,6 +250,10 @@ def over_rounds(ways: list[tuple[Release, int]]) -> tuple[DpEvent, int]:
     return SelfComposedDpEvent(first.event, most), most
 
 
+LEAST_DELTA = 1e-18
+"""Accountants are not asked below this; what would need a smaller delta is not stated."""
+
+
 def epsilon_of(event: DpEvent, delta: float, way: Release, fails: float) -> Answer:
     """Epsilon when bounds fail with this probability over the run, and over one or two hops.
 
@@ -259,7 +269,7 @@ def epsilon_of(event: DpEvent, delta: float, way: Release, fails: float) -> Answ
         e = answer.epsilon * (1 + 1e-8) + 1e-12
         share = 1.0 if way.hops == 1 else 1 / (1 + exp(min(e, 700.0)))
         left = delta * share - (1 + exp(min(e, 700.0))) * fails
-        if not 0 < left < 1:
+        if left < LEAST_DELTA:
             break
         following = account(event, left, way.relation)
         if following.epsilon <= e:
@@ -272,8 +282,8 @@ def noise_words(plan: list[tuple[Round, int]], key: str | None) -> tuple[str, ..
     """Which key and which grid the noise has."""
     source = {
         None: "No noise is drawn in a plan; a run says where its key comes from.",
-        "public seed": "The noise key comes from a public seed: whoever knows it can undo the noise.",
-        "operating system": "The noise key comes from the operating system and is erased at the end.",
+        "public seed": "The noise key is a public seed: whoever knows it can undo the noise.",
+        "operating system": "The noise key is the operating system's and is erased at the end.",
     }[key]
     grids: dict[str, None] = {}
     for r, _ in plan:

@@ -91,7 +91,9 @@ def in_words(c: Claim) -> str:
     """What is proved: a release, or the bounds so far, or why there is nothing."""
     if not c.open:
         return f"{c.relation}: {event_in_words(c.event)}"
-    bounds = [f"{n} ≤ {b:.6g}" for n, b in (("l1", c.l1), ("l2", c.l2), ("linf", c.linf)) if b < inf]
+    bounds = [
+        f"{n} ≤ {b:.6g}" for n, b in (("l1", c.l1), ("l2", c.l2), ("linf", c.linf)) if b < inf
+    ]
     told = c.reason if c.noisy or not bounds else ""
     return f"{c.relation}: " + "; ".join(filter(None, [", ".join(bounds), told]))
 
@@ -111,5 +113,3 @@ def event_in_words(event: DpEvent) -> str:
             return f"pure epsilon {epsilon:.6g}"
         case _:
             return repr(event)
-
-

@@ -38,7 +38,9 @@ def test_negative_epsilon_and_many_at_once_agree_with_mpmath(mu, epsilon):
     expected = math.exp(exact_log_delta(mu, epsilon))
     assert gdp.delta(mu, epsilon) == pytest.approx(expected, rel=1e-9, abs=1e-300)
     if epsilon >= 0:
-        assert gdp.deltas(np.array([mu]), epsilon)[0] == pytest.approx(expected, rel=1e-8, abs=1e-15)
+        assert gdp.deltas(np.array([mu]), epsilon)[0] == pytest.approx(
+            expected, rel=1e-8, abs=1e-15
+        )
 
 
 @given(st.floats(1e-3, 50), st.floats(-30, -0.1))

@@ -124,7 +124,8 @@ def test_staircase_against_enumeration(epsilon, rounds):
         at = rounds * epsilon * plus * (1 - b) + 2 * share * epsilon * math.sqrt(rounds)
         exact = enumerated_delta(upper, upper[::-1], rounds, at)
         # delta moves by its logarithmic slope times the 0.1 % allowed to epsilon.
-        close_above(lost(run(event, rounds), at), exact, 0.02)
+        found = lost(run(event, rounds), at)
+        assert exact * (1 - 1e-9) <= found <= exact * 1.02 + 1e-15
         if exact > 0:
             close_above(spent(run(event, rounds), exact), at)
 
@@ -162,7 +163,9 @@ def by_integers(upper, lower, epsilon):
 
 
 def discrete_gaussian_pmf(sigma):
-    total = float(mp.nsum(lambda k: mp.e ** (-(k**2) / (2 * mp.mpf(sigma) ** 2)), [-mp.inf, mp.inf]))
+    total = float(
+        mp.nsum(lambda k: mp.e ** (-(k**2) / (2 * mp.mpf(sigma) ** 2)), [-mp.inf, mp.inf])
+    )
     return lambda x: np.exp(-(x.astype(float) ** 2) / (2 * sigma**2)) / total
 
 
@@ -211,7 +214,7 @@ def test_laplace_against_its_density(scale, rate):
             top, low = (mix, f) if removal else (f, mix)
             points = [mp.mpf(k) / 8 for k in range(-16, 25)]
             grown = mp.e ** mp.mpf(at)
-            far = [points[0] - 40 * mp.mpf(scale)] + points + [points[-1] + 40 * mp.mpf(scale)]
+            far = [points[0] - 40 * mp.mpf(scale), *points, points[-1] + 40 * mp.mpf(scale)]
             return mp.quad(lambda x: max(top(x) - grown * low(x), 0), far)
 
     event = PoissonSampledDpEvent(rate, LaplaceDpEvent(scale))
@@ -276,7 +279,7 @@ def test_a_coin_over_an_open_release():
     assert lost(OPEN, 10.0) == 1
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(
     st.floats(0.5, 20),
     st.sampled_from([1.0, 0.3, 0.01]),

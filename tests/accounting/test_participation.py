@@ -19,9 +19,7 @@ def joining(rate, rounds, multiplier):
     return RandomParticipationDpEvent(rate, rounds, GaussianDpEvent(multiplier))
 
 
-@pytest.mark.parametrize(
-    ("claimed", "expected"), [(4, 3.453452), (8, 8.411211), (20, 30.746269)]
-)
+@pytest.mark.parametrize(("claimed", "expected"), [(4, 3.453452), (8, 8.411211), (20, 30.746269)])
 def test_averaged_over_the_schedule(claimed, expected):
     # sigma / sensitivity = sqrt(2 q T ln(1/delta)) / claimed, q = .6, T = 200, delta = 1e-3.
     multiplier = math.sqrt(2 * 0.6 * 200 * math.log(1000)) / claimed
@@ -31,7 +29,9 @@ def test_averaged_over_the_schedule(claimed, expected):
 
 @pytest.mark.parametrize(("delta", "expected"), [(0.002, 35.95), (1e-5, 47.25)])
 def test_when_the_cohort_is_seen(delta, expected):
-    assert participation.epsilon(joining(0.1, 300, 0.95), delta) == pytest.approx(expected, abs=0.005)
+    assert participation.epsilon(joining(0.1, 300, 0.95), delta) == pytest.approx(
+        expected, abs=0.005
+    )
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.5, 0.99])

@@ -239,11 +239,11 @@ def test_moments_and_cdf_agree_with_the_density(epsilon: float, gamma: float, st
 
 
 def test_the_cdf_is_the_integral_of_the_density() -> None:
-    width = 1e-4
+    width = 1e-3
     middles = np.arange(-30, 3.5, width) + width / 2
     area = np.cumsum(width * staircase.density(middles, 1.0, 0.3, 0.7))
     # A cell that holds an edge of a stair is off by at most its width times the highest density.
-    assert area == pytest.approx(staircase.cdf(middles + width / 2, 1.0, 0.3, 0.7), abs=2e-4)
+    assert area == pytest.approx(staircase.cdf(middles + width / 2, 1.0, 0.3, 0.7), abs=2e-3)
 
 
 @pytest.mark.parametrize(

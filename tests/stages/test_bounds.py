@@ -4,10 +4,10 @@ import math
 
 import pytest
 import torch
-from catalogue import DIM, fold, inputs, own, run, shared
 from hypothesis import given
 from hypothesis import strategies as st
 
+from catalogue import DIM, fold, inputs, own, run, shared
 from confide.accounting.relations import Relation
 from confide.claims import Claim
 from confide.stages import Assume, Clip, ClipLayers, Gaussian, PerClient
@@ -109,7 +109,7 @@ def test_a_column_must_be_resolved() -> None:
     assert stage.for_client(1) == Clip(2.0)
     with pytest.raises(TypeError, match="resolved with for_client"):
         stage.claim(Claim(Relation.ZERO_OUT))
-    with pytest.raises(ValueError, match="C = -2.0"):
+    with pytest.raises(ValueError, match=r"C = -2\.0"):
         Clip(PerClient((1.0, -2.0)))
 
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from catalogue import DIM, inputs, own, shared
 
+from catalogue import DIM, inputs, own, shared
 from confide.accounting.relations import Relation
 from confide.claims import Claim, Noise
 from confide.stages import Mask, Quantize, RandK, Rotate, Scale, TopK, Unrotate
@@ -131,9 +131,7 @@ def test_conditional_rounding_bounds_what_plain_rounding_does_not() -> None:
     tight = Quantize(3, 1.0, norm=1.0).bound(1000)
     assert plain == math.inf
     assert tight < 1.0 + math.sqrt(1000)
-    lengths = [
-        float(Quantize(3, 1.0, norm=1.0)(x, shared, own(i)).norm()) for i in range(50)
-    ]
+    lengths = [float(Quantize(3, 1.0, norm=1.0)(x, shared, own(i)).norm()) for i in range(50)]
     assert max(lengths) <= tight
 
 

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from catalogue import STEP, own, shared
 from numpy.typing import NDArray
 from scipy import stats
 
+from catalogue import STEP, own, shared
 from confide.accounting import staircase
 from confide.accounting.events import (
     BinomialDpEvent,
@@ -23,7 +23,7 @@ from confide.accounting.events import (
 )
 from confide.accounting.relations import Relation
 from confide.claims import Claim
-from confide.exact import LAPLACE_SLACK
+from confide.randomness.exact import LAPLACE_SLACK
 from confide.stages import (
     Binomial,
     Clip,
@@ -89,7 +89,13 @@ def test_grid_noise_has_its_law(stage: Stage, weight: object) -> None:
 
 @pytest.mark.parametrize(
     "stage",
-    [Gaussian(1.0), Laplace(1.0), Staircase(1.0, 1.0), Skellam(STEP, 9.0), DiscreteGaussian(STEP, 3)],
+    [
+        Gaussian(1.0),
+        Laplace(1.0),
+        Staircase(1.0, 1.0),
+        Skellam(STEP, 9.0),
+        DiscreteGaussian(STEP, 3),
+    ],
     ids=lambda s: type(s).__name__,
 )
 def test_coordinates_are_independent(stage: Stage) -> None:
@@ -184,7 +190,9 @@ def test_grid_noise_counts_in_grid_steps() -> None:
     assert binomial.event.linf == pytest.approx(8.0)
 
 
-@pytest.mark.parametrize("stage", [DiscreteGaussian(STEP, 4.0), Skellam(STEP, 9.0), Binomial(STEP, 4)])
+@pytest.mark.parametrize(
+    "stage", [DiscreteGaussian(STEP, 4.0), Skellam(STEP, 9.0), Binomial(STEP, 4)]
+)
 def test_grid_noise_refuses_what_is_off_its_grid(stage: Stage) -> None:
     with pytest.raises(ValueError, match="not on its grid"):
         stage(torch.tensor([0.1]), shared, own(0))

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from catalogue import own, shared
 from scipy import stats
 
+from catalogue import own, shared
 from confide.accounting.events import PureDpEvent, SelfComposedDpEvent
 from confide.accounting.relations import Relation
 from confide.claims import Claim

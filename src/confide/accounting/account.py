@@ -25,7 +25,12 @@ from confide.accounting.renyi import RenyiAccountant
 
 Accountant = Literal["auto", "gdp", "pld", "rdp"]
 ACCOUNTANTS: tuple[str, ...] = get_args(Accountant)
-CERTIFICATE_SHARES = (0.1, 0.5, 0.9)  # of delta, for releases known by one (epsilon, delta) each
+CERTIFICATE_SHARES = (
+    0.1,
+    0.5,
+    0.9,
+    0.99,
+)  # of delta, for releases known by one (epsilon, delta) each
 
 
 @dataclass(frozen=True)

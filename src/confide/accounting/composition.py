@@ -3,7 +3,7 @@
 Discretisation moves a loss to the two grid points around it and keeps its mass under P and Q.
 That multiplies the moment of order theta of one release by at most 1 + theta (1 + theta) w^2 / 8,
 so it raises the Renyi bound on epsilon by at most rounds (1 + theta) w^2 / 8 at the best theta:
-the width w is taken such that this is two parts in 10^5 (docs/proofs/losses.md).
+the width w is taken such that this is four parts in 10^5 (docs/proofs/losses.md).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from confide.accounting import roots
 from confide.accounting.laws import Law
 from confide.accounting.tilting import Tilted, tilt, window
 
-FINENESS = 2e-5  # what discretisation may add to epsilon, relative
+FINENESS = 4e-5  # what discretisation may add to epsilon, relative
 MANY = 1000  # so many releases smooth every kink of the curve away
 LARGEST_GRID = 1 << 21
 """Points of the largest window or single loss; beyond it the width grows and so does epsilon."""
@@ -79,10 +79,11 @@ class Composition:
     def _settle(self, solve: Callable[[float], tuple[float, bool]], width: float) -> float:
         """Halve the width until the answer stays, where the answer says that this is needed."""
         found, doubtful = solve(width)
-        while doubtful and self.unit is None and found > 0 and width > self.span / LARGEST_GRID:
+        finest = 4 * self.span / LARGEST_GRID
+        while doubtful and self.unit is None and found > 0 and width > finest:
             width /= 2
             coarse, (found, doubtful) = found, solve(width)
-            if coarse - found <= 10 * FINENESS * found:
+            if coarse - found <= 5 * FINENESS * found:
                 break
         return found
 

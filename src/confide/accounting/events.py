@@ -33,8 +33,7 @@ NOTHING = dp.NoOpDpEvent()
 
 def real(event: object, field: attrs.Attribute[Any], value: object) -> None:
     """A number of at least 0: not NaN, not text, and not a paper's published value."""
-    fine = isinstance(value, Real) and not isinstance(value, bool)
-    if not fine or not float(value) >= 0:
+    if not isinstance(value, Real) or isinstance(value, bool) or not float(value) >= 0:
         name = type(event).__name__
         raise TypeError(f"{name}: {field.name} = {value}, allowed is a number of at least 0.")
 
@@ -42,7 +41,7 @@ def real(event: object, field: attrs.Attribute[Any], value: object) -> None:
 def chance(event: object, field: attrs.Attribute[Any], value: object) -> None:
     """A probability."""
     real(event, field, value)
-    if not isinstance(value, Real) or value > 1:
+    if not isinstance(value, Real) or float(value) > 1:
         name = type(event).__name__
         raise TypeError(f"{name}: {field.name} = {value}, allowed is a probability.")
 
@@ -77,7 +76,7 @@ class LaplaceBothDpEvent(DpEvent):
 
 @attrs.frozen
 class StaircaseDpEvent(DpEvent):
-    """Product staircase noise; its step is Delta and the distance is `shift` x Delta, shift <= 1."""
+    """Product staircase noise; the distance is `shift` <= 1 times its step Delta."""
 
     epsilon: float = attrs.field(validator=real)  # log of the ratio between two steps
     gamma: float = attrs.field(validator=chance)  # where in a step the density falls

@@ -17,6 +17,8 @@ from scipy import fft
 
 from confide.accounting.pairs import Array, Grid
 
+NOTHING = 100.0  # e^-100 of a transform is far below its rounding
+
 
 @dataclass(frozen=True, eq=False)
 class Transform:
@@ -131,8 +133,13 @@ class Sum:
         gain = np.zeros(size // 2 + 1)
         for law, count in self.parts:
             one = law.transform(theta, size)
-            values *= one.values**count
-            gain += count * one.gain * np.minimum(np.abs(one.values), 1.0) ** (count - 1)
+            modulus = np.minimum(np.abs(one.values), 1.0)
+            # A power of many rounds is nothing at most frequencies: leave those out.
+            alive = np.flatnonzero(modulus > math.exp(-NOTHING / count))
+            power = np.zeros_like(values)
+            power[alive] = one.values[alive] ** count
+            values *= power
+            gain[alive] += count * one.gain[alive] * modulus[alive] ** (count - 1)
         return Transform(values, gain)
 
 

@@ -23,7 +23,7 @@ Integers = npt.NDArray[np.int64]
 ROUNDING = 1 + 2e-11
 
 LARGEST_ORDER = 100_000  # a longer binomial sum is not worth its time: infinite instead
-BLOCKS = (1.0, 16.0, 256.0, 4096.0, float(LARGEST_ORDER))
+BLOCKS = (1.0, 4.0, 16.0, 256.0, 4096.0, float(LARGEST_ORDER))
 _POWERS = 24  # |order x| <= 1.6 below: 1.6^25 / 25! is under 1e-19
 _MOST_TERMS = 1_000_000  # of binomial sums held in memory at once
 
@@ -42,11 +42,12 @@ def excess(orders: Array, rate: float, law: Law) -> tuple[Array, Array]:
     Where the moment is beyond e^30 the excess is given as the moment itself.
     """
     steps = log_steps(rate, law.log_ratios)
-    logs = np.full(orders.shape, -np.inf)
-    tall = np.max(orders[:, None] * steps + law.log_weights, axis=1) > 30
+    terms = orders[:, None] * steps + law.log_weights
+    peaks = terms.max(axis=1)
+    logs, tall = np.full(orders.shape, -np.inf), peaks > 30
     if bool(tall.any()):
-        terms = orders[tall, None] * steps + law.log_weights
-        logs[tall] = special.logsumexp(terms, axis=1)
+        heights = peaks[tall, None]
+        logs[tall] = peaks[tall] + np.log(np.exp(terms[tall] - heights).sum(axis=1))
     if not bool(tall.all()):
         with np.errstate(divide="ignore"):
             logs[~tall] = np.log(_small_excess(orders[~tall], rate, law, steps))

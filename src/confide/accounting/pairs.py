@@ -23,6 +23,7 @@ Array = npt.NDArray[np.float64]
 TAIL = (
     11.0  # standard deviations kept of a normal loss; what lies beyond, 2e-28, counts as infinite
 )
+LARGEST_MULTIPLE = 4096  # of one unit; wider lattices are put on a grid like any other loss
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Atoms:
         step = float(sizes.min())
         times = sizes / step
         whole = bool(np.all(np.abs(times - np.round(times)) <= 1e-12 * times))
-        return step if whole else None
+        return step if whole and times.max() <= LARGEST_MULTIPLE else None
 
     def _losses(self) -> tuple[Array, Array, float]:
         """Finite losses, their probabilities under P, and P's mass where Q has none."""
@@ -232,7 +233,7 @@ class Sampled:
         """Place the loss on the multiples of `width`, never to the adversary's disadvantage."""
         low, high = self._range()
         first = math.floor(low / width)
-        last = max(math.ceil(high / width), first + 1)
+        last = math.ceil(high / width + 1e-6)  # an atom at the top must not round beyond it
         points = width * np.arange(first, last + 1)
         # The outermost cells reach to both infinities.
         edges = np.concatenate([[-math.inf], points, [math.inf]])

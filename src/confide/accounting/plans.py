@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dp_accounting import NonPrivateDpEvent, NoOpDpEvent
 
-from confide.accounting import shuffle
+from confide.accounting import sampling, shuffle
 from confide.accounting.dominating import Unproved, sampled
 from confide.accounting.events import (
     ComposedDpEvent,
@@ -131,7 +131,7 @@ def _several(event: DpEvent, relation: Relation) -> Plan:
 
 def _flat(event: DpEvent, count: int) -> Iterator[tuple[DpEvent, int]]:
     if isinstance(event, SelfComposedDpEvent):
-        yield from _flat(event.event, count * event.count)
+        yield from _flat(event.event, count * sampling.check_count(event.count))
     elif isinstance(event, ComposedDpEvent):
         for part in event.events:
             yield from _flat(part, count)

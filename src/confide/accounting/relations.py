@@ -10,7 +10,7 @@ class Refused(ValueError):
 
 
 class Relation(StrEnum):
-    """Two worlds that a guarantee must not tell apart; they differ in one unit (record or client)."""
+    """Two worlds that must not be told apart; they differ in one unit (record or client)."""
 
     ADD_REMOVE = "add-remove"
     """The unit is present in one world and absent, with everything it would send, in the other."""

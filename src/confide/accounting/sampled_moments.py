@@ -82,7 +82,7 @@ class GaussianMoments:
         """Orders up to which the rule has few enough points; for the others chords are used."""
         step, exponent = self._step(rate)
         most = self.sigma * (step * _MOST_POINTS - 2 * math.sqrt(2 * exponent))
-        return max([top for top in moments.BLOCKS[:3] if top <= max(most, 1.0)])
+        return max([top for top in moments.BLOCKS[:4] if top <= max(most, 1.0)])
 
     def _law(self, top: float, rate: float) -> tuple[Law, Callable[[Array, Array], Array]]:
         step, exponent = self._step(rate)

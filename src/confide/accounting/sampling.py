@@ -151,7 +151,7 @@ def without_replacement(
 
     logs = moments.between_integers(orders, at_integers)
     amplified = moments.ROUNDING * logs / (orders - 1)
-    return np.fmin(amplified, _blend(rate, curve(inner, orders), orders))
+    return np.fmin(amplified, curve(inner, orders))
 
 
 def _fixed_size_terms(top: int, inner: DpEvent, curve: Curve) -> Array:

@@ -21,6 +21,7 @@ from confide.accounting.laws import Law
 from confide.accounting.pairs import Array
 
 OUTSIDE = 1e-9  # tilted mass left outside the window at each end
+FADED = 18.0
 UNIT = 2.0**-53  # rounding of a double
 
 
@@ -37,10 +38,13 @@ class Tilted:
 
     def delta(self, epsilon: float) -> float:
         """Return an upper bound of delta at this epsilon."""
-        start = int(np.searchsorted(self.losses, epsilon, side="right"))
-        over = self.losses[start:] - epsilon
+        first, last = np.searchsorted(self.losses, [epsilon, epsilon + FADED / self.theta], "right")
+        over = self.losses[first:last] - epsilon
+        # Not np.dot: its threads stall where all cores are busy.
         weights = np.exp(-self.theta * over) * -np.expm1(-over)
-        sticking_out = float(np.dot(weights, self.masses[start:])) + self.error
+        # Losses further up have weights of at most e^-FADED.
+        faded = math.exp(-FADED) * float(np.abs(self.masses[last:]).sum())
+        sticking_out = float((weights * self.masses[first:last]).sum()) + self.error + faded
         scale = self.log_moment - self.theta * epsilon
         if sticking_out <= 0:
             return self.infinite
@@ -54,17 +58,20 @@ class Tilted:
             return math.log(max(self.delta(epsilon), 1e-320)) - target
 
         high, step = max(ceiling, 0.0), 0.01 / self.theta
-        while excess(high) > 0:
+        while (spare := excess(high)) > 0:
             high, step = high + step, 2 * step
             if step > 1e6 * (1 + high):
                 return math.inf
-        low = max(0.0, high - 8 / self.theta)
-        if excess(low) <= 0:
-            low = 0.0
-            if excess(low) <= 0:
+        # Around here log delta falls by about theta per unit of epsilon.
+        stride = (0.01 - 1.3 * spare) / self.theta
+        low = max(0.0, high - stride)
+        while excess(low) <= 0:
+            if low == 0:
                 return 0.0
-        fine = 1e-7 * max(high, 1e-9)
-        found = roots.root(excess, low, high, fine)
+            high, stride = low, 2 * stride
+            low = max(0.0, low - stride)
+        fine = 1e-6 * max(high, 1e-9)
+        found = roots.root(excess, low, high, fine) + fine
         while excess(found) > 0:
             found += fine
         return found
@@ -99,7 +106,7 @@ def tilt(law: Law, theta: float, width: float, low: int, high: int) -> Tilted:
     # square of such errors into their sum. The exponentials of the tilt are off by the size of
     # their exponents, once in every round.
     furthest = theta * width * max(abs(end) for end in law.bounds) / law.rounds
-    magnified = math.sqrt(2) * float(np.linalg.norm(spectrum.gain + 1))
+    magnified = math.sqrt(2) * math.sqrt(float(np.square(spectrum.gain + 1).sum()))
     rounding = 8 * UNIT * math.log2(size + 2) * magnified
     rounding += 8 * UNIT * law.rounds * (1 + furthest)
     return Tilted(
@@ -108,5 +115,5 @@ def tilt(law: Law, theta: float, width: float, low: int, high: int) -> Tilted:
         infinite=-math.expm1(law.log_finite),
         losses=losses,
         masses=np.roll(wrapped, -(low % size)),
-        error=2 * OUTSIDE + rounding,
+        error=rounding if (low, high) == law.bounds else rounding + 2 * OUTSIDE,
     )

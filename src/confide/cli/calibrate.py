@@ -12,9 +12,7 @@ show = show_answer
 
 def example() -> str:
     """One call that works."""
-    return (
-        "confide calibrate --noise laplace --epsilon 2 --delta 1e-5 --rate 0.01 --steps 1000"
-    )
+    return "confide calibrate --noise laplace --epsilon 2 --delta 1e-5 --rate 0.01 --steps 1000"
 
 
 def options(parser: argparse.ArgumentParser) -> None:

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import difflib
 import importlib.util
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any, cast
@@ -22,7 +23,9 @@ MOST_ROUNDS = 1_000_000
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("method", metavar="FILE.py:NAME", help="a Method class, an instance, or a Round")
+    parser.add_argument(
+        "method", metavar="FILE.py:NAME", help="a Method class, an instance, or a Round"
+    )
     parser.add_argument("--clients", type=int, help="how many clients there are")
     parser.add_argument("--records", type=int, help="the least number of records of a client")
     parser.add_argument("--layers", help="lengths of the model's layers, such as 25088,32,320,10")
@@ -45,7 +48,10 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
     rounds = unrolled(method, given.rounds)
     try:
         statement = state(
-            rounds, sizes, delta=given.delta, published=getattr(method, "published", None)
+            rounds,
+            sizes,
+            delta=given.delta,
+            published=None if isinstance(method, Round) else getattr(method, "published", None),
         )
         steps = trace(rounds[0][0], sizes)
     except (Refused, ValueError) as why:
@@ -86,8 +92,6 @@ def load(where: str, values: dict[str, Any]) -> Method | Round:
     if spec is None or spec.loader is None:
         raise Wrong(f"plan: file {path!r} is not a Python file.")
     module = importlib.util.module_from_spec(spec)
-    import sys
-
     sys.modules[spec.name] = module  # dataclasses look their module up
     try:
         spec.loader.exec_module(module)
@@ -114,7 +118,7 @@ def built(thing: Any, name: str, values: dict[str, Any]) -> Method | Round:
     try:
         if isinstance(thing, type):
             thing = cast("type[Any]", thing)(**values)
-        elif values and dataclasses.is_dataclass(thing):
+        elif values:
             thing = dataclasses.replace(thing, **values)
     except (TypeError, ValueError) as why:
         raise Wrong(f"plan: {name} cannot be built: {why}") from why
@@ -142,7 +146,9 @@ def sizes_of(method: Method | Round, given: argparse.Namespace) -> Sizes:
                 f"plan: --layers {layers!r} is not understood, allowed are lengths with commas."
             ) from why
     try:
-        return Sizes(number("clients"), number("records"), layers, getattr(method, "most_records", None))
+        return Sizes(
+            number("clients"), number("records"), layers, getattr(method, "most_records", None)
+        )
     except (TypeError, ValueError) as why:
         raise Wrong(f"plan: {why}") from why
 
@@ -170,7 +176,9 @@ def unrolled(method: Method | Round, rounds: int | None) -> list[tuple[Round, in
             plan.append((now, 1))
     else:
         if rounds is None:
-            raise Wrong(f"plan: the method does not end within {MOST_ROUNDS} rounds; give --rounds.")
+            raise Wrong(
+                f"plan: the method does not end within {MOST_ROUNDS} rounds; give --rounds."
+            )
     if not plan:
         raise Wrong("plan: the method has no rounds, so there is nothing to state.")
     return plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -70,7 +70,7 @@ def mechanism(given: argparse.Namespace) -> Words:
 
 
 @contextmanager
-def refusing(verb: str) -> Iterator[None]:
+def refusing(verb: str) -> Generator[None]:
     """Turn what the accountant refuses into the one sentence a person sees."""
     from confide.accounting.relations import Refused
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Protocol, get_args, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from confide.aggregates import Aggregate, Mean, MeanOfPresent
+from confide.aggregates import Aggregate, Mean, MeanOfPresent, WeightedMean
 from confide.channels import Each, Shuffle, Sum
-from confide.cohorts import All, Cohort, Epoch, Sampler, whole
+from confide.cohorts import All, Cohort, Epoch, Fixed, Poisson, Sampler, whole
 from confide.stages.stage import PerClient, Stage
 
 Stages = tuple[Stage, ...]
@@ -83,9 +83,10 @@ class Local:
     """What a client does with its data before anything leaves it.
 
     `example` stages act on each example's gradient, their results are summed over the batch that
-    `sampler` draws, `batch` stages act on that sum, `average` divides the result. `steps` counts local steps in a round; with
-    `Epoch` it counts epochs. `remembers`: the client keeps state from round to round that has seen
-    raw data (momentum, error feedback, control variates, personal layers).
+    `sampler` draws, `batch` stages act on that sum, `average` divides the result. `steps` counts
+    local steps in a round; with `Epoch` it counts epochs. `remembers`: the client keeps state from
+    round to round that has seen raw data (momentum, error feedback, control variates, personal
+    layers).
     """
 
     step: Step = field(default_factory=PlainStep)
@@ -155,23 +156,24 @@ class Round:
 
     def __post_init__(self) -> None:
         """Only things that bring a proof may stand at a place that the statement rests on."""
-        places: tuple[tuple[str, Any, Any], ...] = (
-            ("cohort", self.cohort, Cohort),
-            ("channel", self.channel, Channel),
-            ("aggregate", self.aggregate, Aggregate),
-            ("local", self.local, Local),
-        )
-        for name, value, allowed in places:
+        allowed_at: dict[str, tuple[type, ...]] = {
+            "cohort": (All, Poisson, Fixed),
+            "channel": (Each, Sum, Shuffle),
+            "aggregate": (Mean, MeanOfPresent, WeightedMean),
+            "local": (Local,),
+        }
+        for name, allowed in allowed_at.items():
+            value = getattr(self, name)
             if not isinstance(value, allowed):
-                kinds = get_args(allowed) or (allowed,)
-                names = ", ".join(kind.__name__ for kind in kinds)
+                names = ", ".join(kind.__name__ for kind in allowed)
                 raise TypeError(f"Round: {name} = {value!r}, allowed are {names}.")
         if not isinstance(self.upload, tuple) and not self.upload:
             raise ValueError("Round: upload names no vector; allowed is at least one.")
         if all(u.data == "test" for u in self.uploads.values()):
             raise ValueError("Round: upload has only test data; allowed is at least one update.")
         for place, vector, stage in self.stages():
-            if not isinstance(stage, Stage):
+            anything: object = stage
+            if not isinstance(anything, Stage):
                 raise TypeError(f"Round: {place} of {vector} holds {stage!r}, allowed are stages.")
             if place == "publish" and columns_of(stage):
                 raise ValueError(

@@ -6,6 +6,7 @@ It is computed here by itself, so that a published value never shares an error w
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,8 @@ def _binomial_sum(q: float, sigma: float, alpha: int) -> float:
     k = np.arange(alpha + 1)
     choose = special.gammaln(alpha + 1) - special.gammaln(k + 1) - special.gammaln(alpha - k + 1)
     weights = special.xlogy(k, q) + special.xlog1py(alpha - k, -q)
-    return float(special.logsumexp(choose + weights + k * (k - 1) / (2 * sigma**2)))
+    log_moment: Any = special.logsumexp(choose + weights + k * (k - 1) / (2 * sigma**2))
+    return float(log_moment)
 
 
 def _quadrature(q: float, sigma: float, alpha: float) -> float:

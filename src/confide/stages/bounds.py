@@ -15,8 +15,8 @@ from confide.stages.stage import PerClient, Shared, Stage, floating, positive
 MARGIN = 1 - 2**-21
 """Vectors are shortened to C times this, so that rounding cannot carry them beyond C.
 
-The product is taken in double precision and rounded once, by 2^-24 of itself in float32; the norm is
-summed in double precision too, so it is off by at most n 2^-53 of itself."""
+The product is taken in double precision and rounded once, by 2^-24 of itself in float32; the norm
+is summed in double precision too, so it is off by at most n 2^-53 of itself."""
 
 NORMS = (1, 2, inf)
 
@@ -85,7 +85,7 @@ class ClipLayers(Stage):
                 f"ClipLayers: sizes add up to {sum(self.sizes)}, but the vector has {x.numel()} "
                 "entries; give the lengths of the model's layers in order."
             )
-        layers = torch.split(x, self.sizes)
+        layers = torch.split(x, list(self.sizes))
         return torch.cat(
             [shortened(part, C, self.p) for part, C in zip(layers, self.norms, strict=True)]
         )

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from confide.accounting.events import DiscreteGaussianDpEvent
 from confide.claims import Claim, Noise
-from confide.exact import BinomialLaw
-from confide.exact import DiscreteGaussian as DiscreteGaussianLaw
-from confide.exact import Skellam as SkellamLaw
 from confide.randomness import Stream
+from confide.randomness.exact import BinomialLaw
+from confide.randomness.exact import DiscreteGaussian as DiscreteGaussianLaw
+from confide.randomness.exact import Skellam as SkellamLaw
 from confide.stages.noises import unbounded
 from confide.stages.stage import Shared, Stage, at_least, floating, positive
 
@@ -45,6 +45,11 @@ class DiscreteGaussian(Stage):
         """A grid and some noise."""
         positive(self, "step")
         positive(self, "sigma")
+
+    @property
+    def grid_words(self) -> str:
+        """For the statement."""
+        return f"exact integers on a grid of {self.step:.6g}"
 
     def __call__(self, x: Tensor, shared: Shared, own: Stream) -> Tensor:
         """Add noise."""
@@ -76,6 +81,11 @@ class Skellam(Stage):
         positive(self, "step")
         positive(self, "variance")
 
+    @property
+    def grid_words(self) -> str:
+        """For the statement."""
+        return f"exact integers on a grid of {self.step:.6g}"
+
     def __call__(self, x: Tensor, shared: Shared, own: Stream) -> Tensor:
         """Add noise."""
         return plus_on_grid(self, x, self.step, SkellamLaw(self.variance), own)
@@ -102,6 +112,11 @@ class Binomial(Stage):
         at_least(self, "trials", 2)
         if self.trials % 2:
             raise ValueError(f"Binomial: trials = {self.trials}, allowed are even numbers.")
+
+    @property
+    def grid_words(self) -> str:
+        """For the statement."""
+        return f"exact integers on a grid of {self.step:.6g}"
 
     def __call__(self, x: Tensor, shared: Shared, own: Stream) -> Tensor:
         """Add noise."""
@@ -136,5 +151,3 @@ def plus_on_grid(stage: Stage, x: Tensor, step: float, law: Law, own: Stream) ->
         raise ValueError(f"{type(stage).__name__}: {OFF_GRID}.")
     noise = torch.from_numpy(law.draw(own, tuple(x.shape))).to(x.device)
     return (whole + noise).mul(step)
-
-

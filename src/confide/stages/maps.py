@@ -13,7 +13,6 @@ from confide.randomness import Stream
 from confide.stages.bounds import number
 from confide.stages.stage import PerClient, Shared, Stage, at_least, floating, positive
 
-
 ROUNDING = 1 + 4e-6
 """Each of the at most 60 passes of the transform rounds a float32 entry by 2^-24 of itself."""
 

@@ -19,13 +19,14 @@ from confide.accounting.events import (
     StaircaseDpEvent,
 )
 from confide.claims import Claim, Noise
-from confide.exact import LAPLACE_SLACK, LAPLACE_STEP, GriddedLaplace
-from confide.floating import radial_staircase
-from confide.floating import staircase as draw_staircase
 from confide.randomness import Stream
+from confide.randomness.exact import LAPLACE_SLACK, LAPLACE_STEP, GriddedLaplace
+from confide.randomness.floating import radial_staircase
+from confide.randomness.floating import staircase as draw_staircase
 from confide.stages.bounds import finite, number
 from confide.stages.stage import PerClient, Shared, Stage, floating, positive
 
+NO_GRID = "floating point, no grid"
 FLOATING = "real arithmetic: noise is drawn in floating point, whose gaps could tell values apart"
 
 
@@ -63,6 +64,8 @@ class Gaussian(Stage):
     def unit_event(self) -> DpEvent:
         """The event at sensitivity 1."""
         return GaussianDpEvent(number(self.std))
+
+    grid_words = NO_GRID
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,11 @@ class Laplace(Stage):
         """The event at l1 sensitivity 1."""
         return LaplaceDpEvent(number(self.scale))
 
+    @property
+    def grid_words(self) -> str:
+        """For the statement."""
+        return "exact integers on a grid of at most 2^-40 of its scale"
+
 
 def laplace_event(l1: float, l2: float, dim: int | None) -> DpEvent:
     """Distances are in units of the scale; an l1 bound that only repeats the l2 one is left out."""
@@ -136,6 +144,8 @@ class Staircase(Stage):
     def __post_init__(self) -> None:
         """The law exists."""
         check_staircase(self, self.epsilon, self.delta, self.gamma)
+
+    grid_words = NO_GRID
 
     @property
     def fall(self) -> float:
@@ -182,6 +192,8 @@ class RadialStaircase(Stage):
     def __post_init__(self) -> None:
         """The law exists."""
         check_staircase(self, self.epsilon, self.delta, self.gamma)
+
+    grid_words = NO_GRID
 
     def __call__(self, x: Tensor, shared: Shared, own: Stream) -> Tensor:
         """Add noise."""

@@ -1,7 +1,7 @@
 """Local randomisers: each is pure epsilon-DP for any two inputs, whatever their distance.
 
-Coins are tossed with 53 bits. The least probability that a coin can have at epsilon <= MOST is above
-2e-9, so rounding changes no logarithm of a ratio by more than ROUNDING, which every claim adds.
+Coins are tossed with 53 bits. The least probability of a coin at epsilon <= MOST is above 2e-9, so
+rounding changes no logarithm of a ratio by more than ROUNDING, which every claim adds.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from torch import Tensor
 from confide.accounting.events import DpEvent, PureDpEvent, SelfComposedDpEvent
 from confide.accounting.relations import Relation
 from confide.claims import Claim
-from confide.floating import sphere
 from confide.randomness import Stream
+from confide.randomness.floating import sphere
 from confide.stages.bounds import finite
 from confide.stages.noises import FLOATING
 from confide.stages.stage import Shared, Stage, at_least, floating, positive
-
 
 MOST = 20.0
 ROUNDING = 1e-6

@@ -53,7 +53,7 @@ def test_a_full_disk_while_a_ledger_is_made(tmp_path, monkeypatch):
 FILE_LIMIT = """if True:
     import resource, signal, sys
     from pathlib import Path
-    from test_ledger_full_disk import CAPS, fill_up
+    from test_full_disk import CAPS, fill_up
     from confide.ledger import Ledger
     path = Path(sys.argv[1])
     with Ledger.create(path, CAPS) as ledger:

@@ -11,7 +11,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from confide.randomness import KEY_BYTES, Key
+from confide.randomness.streams import KEY_BYTES, Key
 
 
 class KeyFileError(RuntimeError):

@@ -1,8 +1,8 @@
 """Continuous noises and directions in double precision.
 
 Their law is right to the precision of a float and no further: which floats can come out depends on
-the input, so a statement that rests on them says so. `confide.exact` has the noises without that
-flaw.
+the input, so a statement that rests on them says so. `confide.randomness.exact` has the noises
+without that flaw.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.randomness import Shape, Stream
+from confide.randomness.streams import Shape, Stream
 
 _MOST_LEVELS = 1 << 24
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import integrate, stats
 
-from confide.floating import l1_sphere, radial_staircase, sphere, staircase
 from confide.randomness import Key, Stream
+from confide.randomness.floating import l1_sphere, radial_staircase, sphere, staircase
 from goodness import LEAST_P, chi_square, kolmogorov
 
 Floats = NDArray[np.float64]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from confide import keyfile
-from confide.keyfile import KeyFile, KeyFileError
+from confide.randomness import keyfile
+from confide.randomness.keyfile import KeyFile, KeyFileError
 
 
 @pytest.fixture

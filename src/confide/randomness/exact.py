@@ -15,9 +15,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.inversion import Words, below, exp_negative, table
-from confide.laws import CountLaw, Decay, SkellamLaw
-from confide.randomness import Shape, count_of
+from confide.randomness.inversion import Words, below, exp_negative, table
+from confide.randomness.laws import CountLaw, Decay, SkellamLaw
+from confide.randomness.streams import Shape, count_of
 
 LAPLACE_SLACK = 1 + 2.0**-42
 """The factor by which the grid of `GriddedLaplace` can raise a norm (proof: section 6)."""

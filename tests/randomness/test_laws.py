@@ -5,8 +5,8 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from confide.inversion import Law, cumulative
-from confide.laws import CountLaw, Decay, SkellamLaw
+from confide.randomness.inversion import Law, cumulative
+from confide.randomness.laws import CountLaw, Decay, SkellamLaw
 
 PRECISION = 500
 

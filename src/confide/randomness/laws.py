@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from confide.inversion import Weights, ceil_div, exp_negative
+from confide.randomness.inversion import Weights, ceil_div, exp_negative
 
 _GUARD = 64  # bits that rounding may consume before an enclosure grows wider than was asked
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from confide import exact
-from confide.exact import (
+from confide.randomness import exact
+from confide.randomness import Key, Stream
+from confide.randomness.exact import (
     LAPLACE_SLACK,
     LAPLACE_STEP,
     BinomialLaw,
@@ -21,7 +22,6 @@ from confide.exact import (
     GriddedLaplace,
     Skellam,
 )
-from confide.randomness import Key, Stream
 from goodness import LEAST_P, chi_square_of_law, kolmogorov
 from scripted import ScriptedWords
 

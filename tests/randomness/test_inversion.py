@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from confide.inversion import (
+from confide.randomness.inversion import (
     Table,
     Weights,
     below,
@@ -18,7 +18,7 @@ from confide.inversion import (
     exp_negative,
     table,
 )
-from confide.laws import Decay
+from confide.randomness.laws import Decay
 from scripted import ScriptedWords
 
 ALL_ONES = 2**64 - 1

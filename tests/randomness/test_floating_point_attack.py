@@ -14,8 +14,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.exact import LAPLACE_SLACK, GriddedLaplace
 from confide.randomness import Key, Stream
+from confide.randomness.exact import LAPLACE_SLACK, GriddedLaplace
 from goodness import LEAST_P, chi_square
 
 Floats = NDArray[np.float64]
