@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from confide.randomness import exact
-from confide.randomness import Key, Stream
+from confide.randomness import Key, Stream, exact
 from confide.randomness.exact import (
     LAPLACE_SLACK,
     LAPLACE_STEP,
