@@ -90,7 +90,7 @@ __all__ = [
     "state",
 ]
 
-# Looked up in this order when a name is first used, so that `import confide` loads nothing heavy and
+# Looked up when a name is first used, so that `import confide` loads nothing heavy and
 # accounting never loads torch.
 _HOMES = {
     "confide.accounting": ("calibrate", "epsilon"),

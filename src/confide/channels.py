@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from confide.accounting.events import (
-    DpEvent,
     LaplaceBothDpEvent,
     LaplaceDpEvent,
     PureDpEvent,
-    SelfComposedDpEvent,
     ShuffledDpEvent,
 )
 from confide.accounting.relations import Relation
+from confide.accounting.sequences import repeated
 from confide.claims import Claim
 from confide.cohorts import whole
 
@@ -139,8 +138,3 @@ def pure_epsilon(c: Claim) -> float:
             return 1 / multiplier
         case _:
             return inf if c.dim is None else c.dim * c.per_coordinate
-
-
-def repeated(event: DpEvent, times: int) -> DpEvent:
-    """This many releases of the same kind."""
-    return event if times == 1 else SelfComposedDpEvent(event, times)

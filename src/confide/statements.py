@@ -21,7 +21,8 @@ from confide.accounting.events import (
     SelfComposedDpEvent,
 )
 from confide.accounting.relations import Refused, Relation
-from confide.derive import Key, Release, composed, derive
+from confide.accounting.sequences import composed
+from confide.derive import Key, Release, derive
 from confide.engine.rounds import Round, Sizes
 from confide.published.value import Published
 

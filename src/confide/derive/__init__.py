@@ -1,0 +1,63 @@
+"""The fold: from the stages of a round to what each observer can learn about each unit.
+
+A record is one training example of one client, a client is all of its data. Observers:
+
+* device: sees what happens inside of a client, that is every example's gradient after `example`;
+* server: knows the cohort, sees what the channel shows of the uploads;
+* world: sees what is published, neither the cohort nor its size.
+
+There can be several ways to prove something for one cell: noise inside of the local steps, noise
+on the uploads, noise at `publish`. Each is a `Release`; whatever an observer sees is computed from
+it and from things independent of the unit, so each is a statement by itself; the best one counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from confide.accounting.relations import Refused
+from confide.channels import Sum
+from confide.derive.inside import at_device, inside
+from confide.derive.outside import at_server, reports, to_world
+from confide.derive.release import Release
+from confide.engine.rounds import Round, Sizes
+
+__all__ = ["Key", "Release", "derive", "reports"]
+
+Key = tuple[str, str, str]  # unit, observer, of
+
+
+def derive(r: Round, sizes: Sizes) -> dict[Key, tuple[Release, ...]]:
+    """Every way to prove every cell of one round."""
+    check(r, sizes)
+    train = {n: u for n, u in r.uploads.items() if u.data != "test"}
+    cells: dict[Key, tuple[Release, ...]] = {}
+    for unit, sent_by_unit in (("record", train), ("client", r.uploads)):
+        local = replace(inside(r, sent_by_unit, sizes, unit), way="local steps")
+        at = at_server(r, sent_by_unit, sizes, unit)
+        server = (local, at) if unit == "record" else (at, local)
+        cells[unit, "device", "update"] = (at_device(r, sent_by_unit, sizes, unit),)
+        cells[unit, "server", "update"] = server
+        cells[unit, "world", "update"] = to_world(r, sent_by_unit, sizes, unit, server)
+        for name, upload in r.uploads.items():
+            if upload.data == "test":
+                side = at_server(r, {name: upload}, sizes, unit)
+                cells[unit, "server", name] = (side,)
+                cells[unit, "world", name] = to_world(r, {name: upload}, sizes, unit, (side,))
+    return {key: tuple(finished(r, way) for way in ways) for key, ways in cells.items()}
+
+
+def check(r: Round, sizes: Sizes) -> None:
+    """Refuse a round that these clients cannot run."""
+    if isinstance(r.channel, Sum) and (r.channel.survivors or 1) > sizes.clients:
+        raise Refused(
+            f"Sum: survivors = {r.channel.survivors}, allowed is at most {sizes.clients} clients"
+        )
+
+
+def finished(r: Round, way: Release) -> Release:
+    """What every release of the round shares."""
+    assumptions = way.assumptions
+    if not r.aggregate.equal_weights and not way.open:
+        assumptions = tuple(dict.fromkeys((*assumptions, "data sizes are public")))
+    return replace(way, at_most=r.cohort.at_most, assumptions=assumptions)
