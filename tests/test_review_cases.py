@@ -2,6 +2,7 @@
 
 import inspect
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -17,14 +18,14 @@ from confide.accounting.events import (
     SelfComposedDpEvent,
 )
 from confide.accounting.relations import Relation
-from confide.aggregates import MeanOfPresent, WeightedMean
+from confide.aggregates import Mean, MeanOfPresent, WeightedMean
 from confide.channels import Each, Sum
 from confide.claims import Claim
 from confide.cohorts import All, Epoch, Fixed, Poisson
 from confide.derive import Release, derive
-from confide.engine import Local, Past, Round, Sizes, Upload
+from confide.engine import Local, Past, Released, Round, Sizes, Upload
 from confide.randomness import Key
-from confide.stages import Clip, Gaussian, Laplace, PerClient, TopK
+from confide.stages import Clip, Gaussian, Laplace, PerClient, TopK, TwoPoint
 from confide.statements import Statement, state
 
 SIZES = Sizes(clients=100, records=50, layers=(DIM,))
@@ -285,3 +286,69 @@ def test_a_claim_needs_its_own_bound_not_a_predecessors() -> None:
     for stage in (Clip(1.0), Gaussian(0.1), Clip(0.01), Gaussian(0.1)):
         c = stage.claim(c)
     assert c.event == GaussianDpEvent(pytest.approx(0.05, rel=2e-9))
+
+
+def test_raw_memory_in_an_upload_is_not_covered_by_local_noise() -> None:
+    """Second reader, A1: control variates and momentum carry raw data past the noise."""
+    local = Local(sampler=Fixed(5), example=(Clip(1.0), Gaussian(20.0)), batch=(), remembers=True)
+    r = with_(DPSGD, local=local)
+    for unit in ("record", "client"):
+        for observer in ("device", "server", "world"):
+            assert not proved(r, unit, observer)
+
+
+def test_a_step_that_looks_at_losses_is_not_covered_by_noise_on_gradients() -> None:
+    local = Local(
+        TwoGradients(losses=1), sampler=Fixed(5), example=(Clip(1.0),), batch=(Gaussian(2.0),)
+    )
+    (way, *_) = ways(with_(DPSGD, local=local), "record", "server")
+    assert "looks at raw losses" in way.reason
+
+
+def test_a_stage_without_a_proof_can_change_the_length() -> None:
+    """Second reader, A10: what comes after it is charged for an unknown number of entries."""
+    c = TwoPoint(1.0, 0.5).claim(Cube().claim(Claim(Relation.REPLACE_ONE, length=10)))
+    assert c.open
+    assert c.length is None
+
+
+def test_a_client_whose_gradients_are_counted_shows_its_size() -> None:
+    """Second reader, A16."""
+    local = Local(sampler=Poisson(0.1), example=(Clip(1.0), Gaussian(2.0)))
+    (way,) = ways(with_(DPSGD, local=local), "client", "device")
+    assert "tells how many records" in way.reason
+    fixed = Local(sampler=Fixed(5), example=(Clip(1.0), Gaussian(2.0)))
+    (way,) = ways(with_(DPSGD, local=fixed), "client", "device")
+    assert "a client's number of records is public" in way.assumptions
+
+
+def test_weighted_means_say_what_they_assume_everywhere() -> None:
+    r = with_(DPSGD, local=Local(sampler=Fixed(5), example=(Clip(1.0),), batch=(Gaussian(2.0),)),
+              aggregate=WeightedMean(cap=60.0, by=600.0))  # fmt: skip
+    for way in (*proved(r, "record", "server"), *proved(r, "client", "world")):
+        assert "data sizes are public" in way.assumptions
+
+
+def test_methods_adapt_to_what_the_world_saw() -> None:
+    seen = (Released(0, "norm", 1.0, "server"), Released(0, "norm", 2.0, "world"))
+    past = Past(t=1, released=seen)
+    assert past.values("norm") == [2.0]
+    assert past.values("norm", seen_by="server") == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: Local(steps=2.5),  # pyright: ignore
+        lambda: Local(step=TwoGradients(0)),
+        lambda: Fixed(2.5),  # pyright: ignore
+        lambda: All(at_most=math.nan),  # pyright: ignore
+        lambda: Sum(math.nan),  # pyright: ignore
+        lambda: Local(average=Mean()),
+        lambda: Upload(data="public"),
+        lambda: Round(cohort=All(), upload={}),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(build: Callable[[], object]) -> None:
+    with pytest.raises(ValueError, match=r"allowed (is|are)"):
+        build()

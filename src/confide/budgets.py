@@ -49,54 +49,42 @@ def caps_of(budget: Budget, accounts: Sequence[str], scope: Scope) -> dict[str, 
     """
     if scope.parts:
         raise Refused(f"scope.parts = {scope.parts}: must be empty, the budget decides them.")
-    if not isinstance(budget, GdpFilter | PlannedMeter) and budget.relation != scope.relation:
+    if isinstance(budget, RenyiFilter | PersonalBudgets) and budget.relation != scope.relation:
         raise Refused(
             f"scope.relation = {scope.relation}: must be {budget.relation}, as in the budget."
         )
-    if isinstance(budget, PlannedMeter):
-        return dict.fromkeys(accounts, _planned_cap(budget, scope))
-    if np.any(budget.spent != 0):
+    if np.any((budget.used if isinstance(budget, PlannedMeter) else budget.spent) != 0):
         raise Refused("the budget has been spent from: caps need a fresh one, or say too much.")
-    if isinstance(budget, GdpFilter):
-        cap = Cap(replace(scope, parts=(SQUARED_MU,)), (float(budget.budget),))
-        return dict.fromkeys(accounts, cap)
-    if budget.orders is None:
-        parts: tuple[str, ...] = (SQUARED_MU,)
-    else:
-        parts = tuple(f"{_ORDER}{float(order)!r}" for order in budget.orders)
-    limits = np.maximum(np.atleast_2d(budget.budgets), 0.0)
-    if isinstance(budget, RenyiFilter):
+    parts, limits = _parts_and_limits(budget, scope)
+    if not isinstance(budget, PersonalBudgets):
         limits = np.repeat(limits, len(accounts), axis=0)
-    if len(limits) != len(accounts):
-        raise Refused(f"accounts has {len(accounts)} names; must be {len(limits)}, one per client.")
-    return _caps(replace(scope, parts=parts), accounts, limits)
-
-
-def _caps(scope: Scope, accounts: Sequence[str], limits: Array) -> dict[str, Cap]:
-    """One cap per account; those with equal limits share it, which keeps a ledger small."""
-    caps: dict[tuple[float, ...], Cap] = {}
-    found: dict[str, Cap] = {}
-    for name, row in zip(accounts, limits.tolist(), strict=True):
-        key = tuple(row)
-        if max(key) == 0:
+    if isinstance(accounts, str) or len(set(accounts)) != len(limits):
+        raise Refused("accounts must be a list of different names, for personal budgets one each.")
+    caps: dict[tuple[float, ...], Cap] = {}  # equal ones are kept once
+    for name, row in zip(accounts, map(tuple, limits.tolist()), strict=True):
+        if max(row) == 0:
             raise Refused(
                 f"the budget of account {name!r} admits no release at any order of the filter: "
                 "raise epsilon or delta, or add orders."
             )
-        found[name] = caps.get(key) or caps.setdefault(key, Cap(scope, key))
-    if len(found) != len(accounts):
-        raise Refused("accounts must be different names: clients do not share a budget.")
-    return found
+        if row not in caps:
+            caps[row] = Cap(replace(scope, parts=parts), row)
+    return {name: caps[tuple(row)] for name, row in zip(accounts, limits.tolist(), strict=True)}
 
 
-def _planned_cap(meter: PlannedMeter, scope: Scope) -> Cap:
-    """The number of rounds, of this very release."""
-    if meter.used:
-        raise Refused(f"{meter.used} rounds of the plan are used: caps need a fresh plan.")
-    if meter.rounds > _MOST_ROUNDS:
-        raise Refused(f"rounds = {meter.rounds}: must be at most {_MOST_ROUNDS} in a ledger.")
-    _check(meter.event, scope)
-    return Cap(replace(scope, parts=(_plan_part(meter.event),)), (float(meter.rounds),))
+def _parts_and_limits(budget: Budget, scope: Scope) -> tuple[tuple[str, ...], Array]:
+    """What a budget measures, and its limits: a row per client, or one."""
+    if isinstance(budget, PlannedMeter):
+        if budget.rounds > _MOST_ROUNDS:
+            raise Refused(f"rounds = {budget.rounds}: must be at most {_MOST_ROUNDS} in a ledger.")
+        _check(budget.event, scope)
+        return (_plan_part(budget.event),), np.array([[float(budget.rounds)]])
+    if isinstance(budget, GdpFilter):
+        return (SQUARED_MU,), np.array([[budget.budget]])
+    limits = np.maximum(np.atleast_2d(budget.budgets), 0.0)  # an order without a budget is -inf
+    if budget.orders is None:
+        return (SQUARED_MU,), limits
+    return tuple(f"{_ORDER}{order!r}" for order in budget.orders.tolist()), limits
 
 
 def charge_of(event: DpEvent, accounts: Sequence[str], scope: Scope, count: int = 1) -> Charge:
@@ -133,24 +121,22 @@ def epsilon_if_planned(ledger: Ledger, name: str, delta: float) -> float:
     return _epsilon(cap.scope, total, delta)
 
 
-def promised(cap: Cap, delta: float) -> float:
-    """The epsilon that the filter of a cap proves at this delta, however releases are chosen."""
+def promised(ledger: Ledger, name: str, delta: float) -> float:
+    """The epsilon that the filter of an account proves at this delta, however releases are chosen.
+
+    It is infinite where the account was charged beyond its cap, as a release that left twice is.
+    """
+    cap = ledger.cap(name)
     if not cap.scope.parts or _is_plan(cap.scope):
-        raise Refused(
-            f"the cap has parts {cap.scope.parts}: only a filter promises an epsilon by itself; "
-            "ask an accountant about `PlannedMeter.total`."
-        )
-    limits = np.array(cap.limits)
+        raise Refused(f"account {name!r} has no filter; ask an accountant about the plan's `total`")
+    limits = np.array(cap.limits) * _ROUNDING
+    if not np.any(np.array(ledger.spent(name)) <= limits):
+        return math.inf
     if cap.scope.parts == (SQUARED_MU,):
         return _epsilon(cap.scope, limits, delta)
     share = conversion.check_delta(delta) / limits.size
-    orders = _orders(cap.scope)
-    usable = limits > 0
-    each = [
-        conversion.epsilon_from_curve([order], [limit * _ROUNDING], share)[0]
-        for order, limit in zip(orders[usable], limits[usable], strict=True)
-    ]
-    return max(each)
+    pairs = zip(_orders(cap.scope), limits, strict=True)
+    return max(conversion.epsilon_from_curve([a], [b], share)[0] for a, b in pairs if b > 0)
 
 
 def _epsilon(scope: Scope, total: Array, delta: float) -> float:
@@ -205,7 +191,6 @@ def _orders(scope: Scope) -> Array:
         orders = []
     if not orders or not all(part.startswith(_ORDER) for part in scope.parts):
         raise Refused(
-            f"the scope has parts {scope.parts}: must be ({SQUARED_MU!r},), one {_ORDER}ORDER "
-            f"each, or one {_PLAN}HASH."
+            f"scope.parts = {scope.parts}: must be {SQUARED_MU}, {_ORDER}ORDER... or {_PLAN}HASH."
         )
     return np.array(orders)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from catalogue import DIM, fold, inputs, own, run, shared
 from confide.accounting.relations import Relation
 from confide.claims import Claim
-from confide.stages import Assume, Clip, ClipLayers, Gaussian, PerClient
+from confide.stages import Assume, Clip, ClipLayers, Gaussian, PerClient, Scale
 
 NORMS = (1.0, 2.0, math.inf)
 
@@ -119,3 +119,18 @@ def test_clipping_twice_in_different_norms_keeps_both() -> None:
     assert (c.l1, c.l2) == (1.0, 1.0)
     for x in inputs():
         assert length(run(stages, x), 1) <= 1.0
+
+
+@pytest.mark.parametrize("C", [1e-6, 1e-3, 1.0, 1e6])
+@pytest.mark.parametrize("size", [1e-38, 1.0, 3.4e38])
+def test_the_ball_holds_at_the_ends_of_float32(C: float, size: float) -> None:
+    y = Clip(C)(torch.full((5,), size), shared, own(0))
+    assert length(y, 2) <= C
+
+
+def test_bounds_outside_of_what_single_precision_holds_are_none() -> None:
+    c = Claim(Relation.ZERO_OUT, length=4, l2=1.0)
+    assert c.scaled(1e31).l2 == math.inf
+    assert c.scaled(1e-40).l2 == 1e-30
+    huge = fold((Clip(1.0), Scale(1e30), Scale(1e30), Gaussian(1e60)), c)
+    assert huge.open
