@@ -1,33 +1,22 @@
 """How fast the accountant is, beside the accountants that people use.
 
-Every comparison runs both sides in turn, several times, in one process, and is reported as a ratio
-with its spread, so that a slow or busy machine changes little. What is not installed is named as
-such. `python benchmarks/accounting.py [--json PATH] [--repeats N]`
+`python benchmarks/accounting.py [--json PATH [--add]] [--only TEXT] [--repeats N] [--docs]`
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import math
-import os
-import platform
-import statistics
-import subprocess
-import time
+import itertools
 import warnings
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from importlib import metadata
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import dp_accounting as dp
-from rich.console import Console
-from rich.table import Table
+from measure import Benchmark, Comparison, Missing, Work, main
 
 from confide.accounting import account, calibration, filters
 from confide.accounting.events import (
+    DpEvent,
     GaussianDpEvent,
+    MixedDpEvent,
     PoissonSampledDpEvent,
     SampledWithoutReplacementDpEvent,
     SelfComposedDpEvent,
@@ -39,68 +28,17 @@ UDP_FL_SECONDS = 50.0  # what UDP-FL reports for its own calibration at T = 10,0
 DELTA = 1e-5
 
 
-@dataclass(frozen=True)
-class Row:
-    """One comparison; times are medians in seconds, the ratio is theirs / ours."""
-
-    task: str
-    ours: float
-    peer: str
-    theirs: float | None
-    ratio: float | None
-    ratio_low: float | None
-    ratio_high: float | None
-    note: str
-
-
-def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-def compare(
-    task: str,
-    ours: Callable[[], object],
-    peer: str,
-    theirs: Callable[[], object] | str | float,
-    repeats: int,
-    note: str = "",
-) -> Row:
-    """Time both in turn; a text says why the peer is not timed, a number is a reported time."""
-    ours()  # imports and caches of both sides are paid before the clock starts
-    if callable(theirs):
-        theirs()
-        pairs = [(seconds(ours), seconds(theirs)) for _ in range(repeats)]
-        ratios = sorted(b / a for a, b in pairs)
-        return Row(
-            task,
-            statistics.median(a for a, _ in pairs),
-            peer,
-            statistics.median(b for _, b in pairs),
-            statistics.median(ratios),
-            ratios[0],
-            ratios[-1],
-            note,
-        )
-    mine = statistics.median(seconds(ours) for _ in range(repeats))
-    if isinstance(theirs, str):
-        return Row(task, mine, peer, None, None, None, None, theirs)
-    return Row(task, mine, peer, theirs, theirs / mine, None, None, note)
-
-
 def sampled(multiplier: float, rate: float, steps: int) -> SelfComposedDpEvent:
     return SelfComposedDpEvent(PoissonSampledDpEvent(rate, GaussianDpEvent(multiplier)), steps)
 
 
-def calibrations(repeats: int) -> list[Row]:
-    words = read(Given("gaussian", rate=0.01, steps=10_000))
+def calibrations() -> Iterator[Comparison]:
+    def ours(noise: str, rate: float | None) -> Callable[[], Work]:
+        given = read(Given(noise, rate=rate, steps=10_000))
+        return lambda: lambda: calibration.calibrate(given, 2.0, DELTA).scale
 
-    def ours() -> float:
-        return calibration.calibrate(words, 2.0, DELTA).scale
-
-    def dp_accounting() -> float:
-        return dp.calibrate_dp_mechanism(
+    def dp_accounting() -> Work:
+        return lambda: dp.calibrate_dp_mechanism(
             lambda: dp.pld.PLDAccountant(value_discretization_interval=1e-3),
             lambda z: sampled(z, 0.01, 10_000),
             2.0,
@@ -109,40 +47,23 @@ def calibrations(repeats: int) -> list[Row]:
         )
 
     task = "calibrate: Poisson Gaussian, q = .01, T = 10,000"
-    rows = [
-        compare(task, ours, "dp-accounting (PLD, grid 1e-3)", dp_accounting, repeats),
-        compare(task, ours, "Opacus (PRV)", opacus_calibration(), repeats),
-        compare(
-            task,
-            ours,
-            "UDP-FL, as reported",
-            UDP_FL_SECONDS,
-            repeats,
-            "a citation, another machine",
-        ),
-    ]
-    for noise in ("gaussian", "laplace", "staircase"):
-        for rate in (None, 0.01):
-            given = read(Given(noise, rate=rate, steps=10_000))
-            name = f"calibrate: {noise}, T = 10,000, {'not sampled' if rate is None else 'q = .01'}"
-            bar = 0.3 if rate is None else 1.0
-            rows.append(
-                compare(
-                    name,
-                    lambda given=given: calibration.calibrate(given, 2.0, DELTA),
-                    "our bar",
-                    bar,
-                    repeats,
-                )
-            )
-    return rows
+    mine = ours("gaussian", 0.01)
+    yield Comparison(task, mine, "dp-accounting (PLD, grid 1e-3)", dp_accounting)
+    yield Comparison(task, mine, "Opacus (PRV)", opacus_calibration)
+    note = "a citation, another machine"
+    yield Comparison(task, mine, "UDP-FL, as reported", UDP_FL_SECONDS, note)
+    for noise, rate in itertools.product(("gaussian", "laplace", "staircase"), (None, 0.01)):
+        how = "not sampled" if rate is None else "q = .01"
+        name = f"calibrate: {noise}, T = 10,000, {how}"
+        bar = 0.3 if rate is None else 1.0
+        yield Comparison(name, ours(noise, rate), "our bar", bar, bar=True)
 
 
-def opacus_calibration() -> Callable[[], object] | str:
+def opacus_calibration() -> Work:
     try:
         from opacus.accountants.utils import get_noise_multiplier
     except ImportError:
-        return "not installed"
+        raise Missing("not installed") from None
 
     def run() -> float:
         with warnings.catch_warnings():
@@ -158,42 +79,36 @@ def opacus_calibration() -> Callable[[], object] | str:
     return run
 
 
-def epsilons(repeats: int) -> list[Row]:
-    rows: list[Row] = []
+def epsilons() -> Iterator[Comparison]:
     for multiplier, rate in ((4.0, 0.01), (1.0, 0.001)):
         event = sampled(multiplier, rate, 1_000_000)
 
-        def theirs(event: SelfComposedDpEvent = event) -> float:
-            return dp.pld.PLDAccountant().compose(event).get_epsilon(DELTA)
+        def ours(event: SelfComposedDpEvent = event) -> Work:
+            return lambda: account.epsilon(event, DELTA).epsilon
 
-        rows.append(
-            compare(
-                f"epsilon: Poisson Gaussian, z = {multiplier:g}, q = {rate:g}, T = 1,000,000",
-                lambda event=event: account.epsilon(event, DELTA),
-                "dp-accounting (PLD, its grid 1e-4)",
-                theirs,
-                repeats,
-                f"ours {account.epsilon(event, DELTA).epsilon:.5f}, theirs {theirs():.5f}",
-            )
+        def theirs(event: SelfComposedDpEvent = event) -> Work:
+            return lambda: dp.pld.PLDAccountant().compose(event).get_epsilon(DELTA)
+
+        yield Comparison(
+            f"epsilon: Poisson Gaussian, z = {multiplier:g}, q = {rate:g}, T = 1,000,000",
+            ours,
+            "dp-accounting (PLD, its grid 1e-4)",
+            theirs,
         )
     event = sampled(4.0, 0.01, 10_000)
-    rows.append(
-        compare(
-            "epsilon: Poisson Gaussian, z = 4, q = .01, T = 10,000",
-            lambda: account.epsilon(event, DELTA),
-            "Opacus (PRV)",
-            opacus_epsilon(),
-            repeats,
-        )
+    yield Comparison(
+        "epsilon: Poisson Gaussian, z = 4, q = .01, T = 10,000",
+        lambda: lambda: account.epsilon(event, DELTA).epsilon,
+        "Opacus (PRV)",
+        opacus_epsilon,
     )
-    return rows
 
 
-def opacus_epsilon() -> Callable[[], object] | str:
+def opacus_epsilon() -> Work:
     try:
         from opacus.accountants import PRVAccountant
     except ImportError:
-        return "not installed"
+        raise Missing("not installed") from None
 
     def run() -> float:
         accountant = PRVAccountant()
@@ -205,109 +120,90 @@ def opacus_epsilon() -> Callable[[], object] | str:
     return run
 
 
-def budget_checks(repeats: int) -> list[Row]:
-    gaussian = GaussianDpEvent(4.0)
-    samplings = {
-        "not sampled": gaussian,
-        "Poisson": PoissonSampledDpEvent(0.01, gaussian),
-        "fixed size": SampledWithoutReplacementDpEvent(1000, 10, gaussian),
-    }
-    rows: list[Row] = []
-    for name, event in samplings.items():
-        fixed = isinstance(event, SampledWithoutReplacementDpEvent)
-        relation = Relation.REPLACE_ONE if fixed else Relation.ADD_REMOVE
-        spent = filters.RenyiFilter(1e6, DELTA, relation)
-        for _ in range(10_000):
-            spent.spend(event)
-        rows.append(
-            compare(
-                f"budget check at round 10,000, {name}",
-                lambda spent=spent, event=event: spent.fits(event),
-                "Flower RdpAccountant.would_exceed",
-                flower_check(10_000)
-                if name == "not sampled"
-                else "its strategies take no sampling",
-                repeats,
+ROUNDS = 10_000
+NEW_MULTIPLIERS = itertools.count(5.0, 0.001)  # never one twice: their curves would be remembered
+SAMPLINGS: dict[str, tuple[Callable[[float], DpEvent], Relation]] = {
+    "not sampled": (GaussianDpEvent, Relation.ADD_REMOVE),
+    "Poisson": (
+        lambda z: PoissonSampledDpEvent(0.01, GaussianDpEvent(z)),
+        Relation.ADD_REMOVE,
+    ),
+    "fixed size": (
+        lambda z: SampledWithoutReplacementDpEvent(1000, 10, GaussianDpEvent(z)),
+        Relation.REPLACE_ONE,
+    ),
+    "mixed": (lambda z: MixedDpEvent(0.01, GaussianDpEvent(z)), Relation.REPLACE_ONE),
+}
+# Flower composes its whole past anew in every check; the sampled ones would take minutes at round
+# 10,000, so its past is shorter there and the ratio says too little in our favour.
+FLOWER = {
+    "not sampled": ("NO_AMPLIFICATION", "ADD_OR_REMOVE_ONE", ROUNDS),
+    "Poisson": ("POISSON", "ADD_OR_REMOVE_ONE", 200),
+    "fixed size": ("WITHOUT_REPLACEMENT", "REPLACE_ONE", 20),
+}
+
+
+def budget_checks() -> Iterator[Comparison]:
+    for name, (release, relation) in SAMPLINGS.items():
+
+        def spent(
+            release: Callable[[float], DpEvent] = release, relation: Relation = relation
+        ) -> filters.RenyiFilter:
+            made = filters.RenyiFilter(1e6, DELTA, relation)
+            for _ in range(ROUNDS):
+                made.spend(release(4.0))
+            return made
+
+        def changing(
+            release: Callable[[float], DpEvent] = release,
+            spent: Callable[[], filters.RenyiFilter] = spent,
+        ) -> Work:
+            made = spent()
+            return lambda: made.fits(release(next(NEW_MULTIPLIERS)))
+
+        task = f"budget check at round 10,000 of a new noise: {name}"
+        yield Comparison(task, changing, "our bar", 0.01, bar=True)
+        if name in FLOWER:
+            method, neighbours, past = FLOWER[name]
+            yield Comparison(
+                task,
+                changing,
+                f"Flower RdpAccountant.would_exceed, at round {past:,}",
+                lambda words=(method, neighbours, past): flower_check(*words),
+                "ours at the few orders of a filter, theirs at its default orders",
             )
-        )
-    return rows
 
 
-def flower_check(rounds: int) -> Callable[[], object] | str:
+def flower_check(method: str, neighbours: str, rounds: int) -> Work:
     try:
-        from flwr.serverapp import GaussianPrivacyEvent, PrivacyConfig, RdpAccountant
+        from flwr.serverapp import (
+            GaussianPrivacyEvent,
+            NeighboringRelation,
+            PrivacyConfig,
+            RdpAccountant,
+            SamplingMethod,
+        )
     except ImportError:
-        return "not installed"
-    accountant = RdpAccountant(PrivacyConfig(max_epsilon=1e6, delta=DELTA))
-    event = GaussianPrivacyEvent(noise_multiplier=4.0)
+        raise Missing("not installed") from None
+    config = PrivacyConfig(
+        target_delta=DELTA,
+        population_size=1000,
+        neighboring_relation=NeighboringRelation[neighbours],
+        sampling_method=SamplingMethod[method],
+        max_epsilon=1e6,
+    )
+    accountant = RdpAccountant(config)
+    event = GaussianPrivacyEvent(noise_multiplier=4.0, sample_size=10, population_size=1000)
     for _ in range(rounds):
-        accountant.record(event)
+        accountant.compose(event)
     return lambda: accountant.would_exceed(event)
 
 
-def machine() -> dict[str, str]:
-    model = platform.processor() or "unknown"
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        lines = cpuinfo.read_text().splitlines()
-        model = next((line.split(":")[1].strip() for line in lines if "model name" in line), model)
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path(__file__).parent,
-    )
-    facts = {
-        "cpu": model,
-        "cores": str(os.cpu_count()),
-        "python": platform.python_version(),
-        "commit": commit.stdout.strip() or "not a checkout",
-    }
-    for name in ("numpy", "scipy", "dp-accounting", "opacus", "flwr"):
-        try:
-            facts[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            facts[name] = "not installed"
-    return facts
-
-
-def show(rows: list[Row], facts: dict[str, str]) -> None:
-    table = Table(title="Accounting: seconds, and how many times longer the other takes")
-    for column in ("task", "ours", "other", "its time", "ratio", "spread", ""):
-        table.add_column(column)
-    for row in rows:
-        spread = "" if row.ratio_low is None else f"{row.ratio_low:.2g} .. {row.ratio_high:.2g}"
-        table.add_row(
-            row.task,
-            f"{row.ours:.3g}",
-            row.peer,
-            "" if row.theirs is None else f"{row.theirs:.3g}",
-            "" if row.ratio is None or not math.isfinite(row.ratio) else f"{row.ratio:.3g}",
-            spread,
-            row.note,
-        )
-    console = Console()
-    console.print(table)
-    console.print("  ".join(f"{name} {value}" for name, value in facts.items()))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, help="also write the rows here")
-    parser.add_argument("--repeats", type=int, default=5)
-    options = parser.parse_args()
-    rows = [
-        *calibrations(options.repeats),
-        *epsilons(options.repeats),
-        *budget_checks(options.repeats),
-    ]
-    facts = machine()
-    show(rows, facts)
-    if options.json:
-        body = {"machine": facts, "rows": [asdict(row) for row in rows]}
-        options.json.write_text(json.dumps(body, indent=2) + "\n")
+def comparisons() -> Iterator[Comparison]:
+    yield from calibrations()
+    yield from epsilons()
+    yield from budget_checks()
 
 
 if __name__ == "__main__":
-    main()
+    main(Benchmark("accounting", "Accounting", comparisons), __doc__)
