@@ -367,7 +367,7 @@ def test_what_is_left_for_one_of_a_hundred_thousand_clients(tmp_path):
     names = [f"client/{k}" for k in range(number)]
     caps = caps_of(clients, names, SCOPE)
     joining = rng.choice(number, 500, replace=False)
-    event = dp.PoissonSampledDpEvent(0.01, dp.GaussianDpEvent(2.0))
+    event = GAUSSIAN
     clients.spend(joining, event)
     with Ledger.create(tmp_path / "l.sqlite", caps) as ledger:
         charge = charge_of(event, [names[k] for k in joining], caps[names[0]].scope)

@@ -24,7 +24,7 @@ from dataclasses import replace
 import numpy as np
 
 from confide.accounting import account, conversion, gdp, renyi, sampling, serial
-from confide.accounting.events import DpEvent
+from confide.accounting.events import DpEvent, plain
 from confide.accounting.filters import Array, GdpFilter, PersonalBudgets, PlannedMeter, RenyiFilter
 from confide.accounting.relations import Refused, Relation
 from confide.ledger import UNPROVED, Cap, Charge, Ledger, Scope
@@ -179,7 +179,7 @@ def _is_plan(scope: Scope) -> bool:
 
 
 def _plan_part(event: DpEvent) -> str:
-    digest = hashlib.sha256(serial.dump(event).encode()).hexdigest()
+    digest = hashlib.sha256(serial.dump(plain(event)).encode()).hexdigest()
     return f"{_PLAN}{digest[:32]}"
 
 

@@ -253,13 +253,11 @@ def test_a_round_without_clients_costs_nothing() -> None:
 
 
 def test_a_hundred_thousand_clients() -> None:
-    rng = np.random.default_rng(2)
-    epsilons = rng.choice([1.0, 2.0, 4.0], 100_000)
+    epsilons = np.random.default_rng(2).choice([1.0, 2.0, 4.0], 100_000)
     budgets = filters.PersonalBudgets(epsilons, np.full(100_000, 1e-6), ADD_REMOVE)
     event = POISSON(0.01, GAUSSIAN(2.0))
     start = time.perf_counter()
-    chosen = rng.choice(100_000, 500, replace=False)
-    budgets.spend(chosen, event)
+    budgets.spend(None, event)
     one = budgets.left(7, event)
     assert time.perf_counter() - start < 0.1
     every = budgets.left_each(event)

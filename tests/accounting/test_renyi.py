@@ -31,6 +31,11 @@ def discrete(p: np.ndarray, q: np.ndarray, order: float) -> float:
     return float(special.logsumexp(order * p + (1 - order) * q) / (order - 1))
 
 
+def rounded_up(order: float) -> float:
+    """The factor by which a curve may lie above the truth, to cover its own rounding."""
+    return 1 + 2.1e-11 * (1 + order / 1000)
+
+
 def laplace(distance: float, order: float) -> float:
     with mpmath.workdps(50):
         a, t = mpmath.mpf(order), mpmath.mpf(distance)
@@ -41,8 +46,8 @@ def laplace(distance: float, order: float) -> float:
 @pytest.mark.parametrize("order", [1.0001, 1.3, 2.0, 40.0, 3000.0])
 @pytest.mark.parametrize("multiplier", [1e-2, 0.3, 4.0, 1e4, 1e8])
 def test_laplace_is_exact(order: float, multiplier: float) -> None:
-    got = at(dp.LaplaceDpEvent(multiplier), order)
-    assert got == pytest.approx(laplace(1 / multiplier, order), rel=1e-11)
+    got, truth = at(dp.LaplaceDpEvent(multiplier), order), laplace(1 / multiplier, order)
+    assert truth <= got <= truth * rounded_up(order)
 
 
 @given(st.floats(0.05, 50), ORDERS)
@@ -105,12 +110,13 @@ def test_pure_dp_is_randomised_response(epsilon: float, order: float) -> None:
     got = at(events.PureDpEvent(epsilon), order)
     # The direct sum loses what is below 1e-16 of 1; the curve does not.
     assert got == pytest.approx(discrete(p, p[::-1], order), rel=1e-6, abs=3e-13 / (order - 1))
-    assert got <= min(epsilon, order * epsilon**2 / 2) * (1 + 1e-12)
+    assert got <= min(epsilon, order * epsilon**2 / 2) * rounded_up(order)
 
 
 def test_pure_dp_at_the_edges() -> None:
     assert np.all(renyi.curve(events.PureDpEvent(0)) == 0)
-    assert np.all(renyi.curve(events.PureDpEvent(5000.0)) == 5000)
+    far = renyi.curve(events.PureDpEvent(5000.0))
+    assert np.all((far >= 5000) & (far <= 5000 * rounded_up(renyi.ORDERS)))
     assert np.all(np.isinf(renyi.curve(events.PureDpEvent(math.inf))))
     pure = renyi.curve(events.PureDpEvent(1.0))
     assert np.array_equal(renyi.curve(events.ApproximateDpEvent(1.0, 0.0)), pure)

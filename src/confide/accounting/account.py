@@ -55,7 +55,8 @@ def epsilon(
     """Return the least epsilon that is proved for the event at this delta."""
     if not (isinstance(delta, float) and 0 < delta < 1):
         raise Refused(f"delta = {delta}: must be a number strictly between 0 and 1")
-    question = _Question(event, Relation(relation), epsilon=None, delta=delta)
+    relation = Relation(relation)
+    question = _Question(sampling.priced(event, relation), relation, epsilon=None, delta=delta)
     return question.answer(accountant)
 
 
@@ -68,7 +69,8 @@ def delta(
     """Return the least delta that is proved for the event at this epsilon."""
     if not 0 <= epsilon < math.inf:
         raise Refused(f"epsilon = {epsilon}: must be finite and at least 0")
-    question = _Question(event, Relation(relation), epsilon=float(epsilon), delta=None)
+    relation, epsilon = Relation(relation), float(epsilon)
+    question = _Question(sampling.priced(event, relation), relation, epsilon=epsilon, delta=None)
     return question.answer(accountant)
 
 
@@ -93,7 +95,6 @@ class _Question:
         """Ask the accountants in order of strength."""
         if accountant not in ACCOUNTANTS:
             raise Refused(f"accountant = {accountant!r}: must be one of {', '.join(ACCOUNTANTS)}")
-        sampling.check_relation(self.event, self.relation)
         if contents.releases(self.event) == 0:
             raise Refused("the event releases nothing, so there is no epsilon to state")
         found = self._by(accountant)

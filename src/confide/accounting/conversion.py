@@ -17,6 +17,9 @@ from confide.accounting.relations import Refused
 
 Array = npt.NDArray[np.float64]
 
+ROUNDING = 1e-15
+"""What rounding can take from a sum, in parts of its terms; it is given back."""
+
 
 def _checked(orders: npt.ArrayLike, rdp: npt.ArrayLike) -> tuple[Array, Array]:
     """Both as arrays; what is not a number, or below 0, counts as infinite."""
@@ -51,7 +54,9 @@ def epsilons(orders: Array, rdp: Array, delta: float) -> Array:
     and never go below 0. A release of divergence r has total variation at most sqrt(1 - e^-r)
     (Bretagnolle and Huber): where delta reaches that, epsilon is 0.
     """
-    needed = rdp + np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)
+    logs = math.log(delta) + np.log(orders)
+    needed = rdp + np.log1p(-1 / orders) - logs / (orders - 1)
+    needed = needed + ROUNDING * (1 + rdp + (1 + abs(logs)) / (orders - 1))
     needed = np.where(-np.expm1(-rdp) < delta**2, 0.0, needed)
     return np.where(np.isnan(needed), np.inf, np.maximum(needed, 0.0))
 
@@ -61,7 +66,8 @@ def epsilon_from_curve(
 ) -> tuple[float, float]:
     """The least epsilon over all orders, and the order that gives it."""
     grid, curve = _checked(orders, rdp)
-    if check_delta(delta) == 0:
+    delta = check_delta(delta)
+    if delta == 0:
         return (0.0 if bool(np.any(curve == 0)) else math.inf), float(grid[-1])
     each = epsilons(grid, curve, delta)
     best = int(np.argmin(each))
@@ -73,13 +79,17 @@ def delta_from_curve(
 ) -> tuple[float, float]:
     """The least delta over all orders, never above 1, and the order that gives it."""
     grid, curve = _checked(orders, rdp)
-    check_epsilon(epsilon)
+    epsilon = check_epsilon(epsilon)
     with np.errstate(divide="ignore"):
         logs = (grid - 1) * (curve - epsilon + np.log1p(-1 / grid)) - np.log(grid)
         logs = np.minimum(logs, np.log(-np.expm1(-curve)) / 2)
+    logs = logs + ROUNDING * (1 + np.log(grid) + (grid - 1) * (1 + curve + epsilon))
     logs = np.where(np.isnan(logs), 0.0, np.minimum(logs, 0.0))
     best = int(np.argmin(logs))
-    return math.exp(float(logs[best])), float(grid[best])
+    if curve[best] == 0:  # nothing is released
+        return 0.0, float(grid[best])
+    # A delta below every double is not 0.
+    return min(1.0, math.nextafter(math.exp(float(logs[best])), 1.0)), float(grid[best])
 
 
 def classic_epsilon(orders: npt.ArrayLike, rdp: npt.ArrayLike, delta: float) -> tuple[float, float]:

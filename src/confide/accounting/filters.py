@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from confide.accounting import conversion, gdp, renyi, sampling
-from confide.accounting.events import DpEvent, SelfComposedDpEvent
+from confide.accounting.events import DpEvent, SelfComposedDpEvent, plain, whole
+from confide.accounting.moments import added
 from confide.accounting.relations import Refused, Relation
 
 Array = npt.NDArray[np.float64]
@@ -25,8 +26,8 @@ Integers = npt.NDArray[np.int64]
 FILTER_ORDERS = (1.5, 2.5, 4.0, 7.0, 12.0, 24.0, 64.0)
 """Few, because each order gets an equal share of delta."""
 
-# A part in 10^9 of each budget is kept back. Half of it is then allowed for the rounding of a
-# million additions, so that a plan that uses a budget up exactly fits to its last round.
+# A part in 10^9 of each budget is kept back. Half of it is then allowed for sums, which are rounded
+# up, so that a plan of up to a million rounds that uses a budget up exactly fits to its last one.
 _KEPT_BACK = 1 - 1e-9
 _ROUNDING = 1 + 5e-10
 
@@ -46,27 +47,30 @@ class GdpFilter:
 
     def fits(self, event: DpEvent) -> bool:
         """Whether this release may be made now."""
-        return self.spent + _squared_mu(event) <= self.budget * _ROUNDING
+        return self._after(_squared_mu(event)) <= self.budget * _ROUNDING
 
     def spend(self, event: DpEvent) -> None:
         """Record the release, before it is made; refuse it if it does not fit."""
         cost = _squared_mu(event)
-        if not self.spent + cost <= self.budget * _ROUNDING:
+        if not self._after(cost) <= self.budget * _ROUNDING:
             raise Refused(
                 f"this release costs {cost:.6g} in squared mu and {self.left:.6g} is left: "
                 "use more noise or stop."
             )
-        self.spent += cost
+        self.spent = self._after(cost)
+
+    def _after(self, cost: float) -> float:
+        return float(added(np.array(self.spent), np.array(cost)))
 
 
 def _squared_mu(event: DpEvent) -> float:
     ratio = gdp.ratio(event)
-    if ratio is None or math.isnan(ratio):
+    if ratio is None:
         raise Refused(
             f"a GDP filter admits un-sampled Gaussian releases only, not {type(event).__name__}: "
             "use a Renyi filter."
         )
-    return ratio**2
+    return ratio * ratio
 
 
 class RenyiFilter:
@@ -81,9 +85,11 @@ class RenyiFilter:
     ) -> None:
         """Set each order's budget at its share of delta; the orders cannot change later."""
         self.relation = Relation(relation)
-        self.orders = np.array(orders, dtype=np.float64)
-        self.budgets = renyi_budgets(np.array([epsilon]), np.array([delta]), self.orders)[0]
-        self.spent = np.zeros(self.orders.shape)
+        self.orders = _frozen(np.array(orders, dtype=np.float64))
+        self.budgets = _frozen(
+            renyi_budgets(np.array([epsilon], float), np.array([delta], float), self.orders)[0]
+        )
+        self.spent = _frozen(np.zeros(self.orders.shape))
 
     @property
     def left(self) -> Array:
@@ -92,18 +98,23 @@ class RenyiFilter:
 
     def fits(self, event: DpEvent) -> bool:
         """Whether this release may be made now."""
-        return _within(self.spent + self._cost(event), self.budgets)
+        return _within(added(self.spent, self._cost(event)), self.budgets)
 
     def spend(self, event: DpEvent) -> None:
         """Record the release at every order, before it is made; refuse it if it does not fit."""
-        cost = self._cost(event)
-        if not _within(self.spent + cost, self.budgets):
+        after = added(self.spent, self._cost(event))
+        if not _within(after, self.budgets):
             raise Refused("this release fits no order of the Renyi filter: use more noise or stop.")
-        self.spent = self.spent + cost
+        self.spent = _frozen(after)
 
     def _cost(self, event: DpEvent) -> Array:
-        sampling.check_relation(event, self.relation)
-        return renyi.curve(event, self.orders)
+        return renyi.curve(sampling.priced(event, self.relation), self.orders)
+
+
+def _frozen(values: Array) -> Array:
+    """An array that nobody changes by accident."""
+    values.setflags(write=False)
+    return values
 
 
 def _within(totals: Array, budgets: Array) -> bool:
@@ -146,10 +157,10 @@ class PlannedMeter:
 
     def __init__(self, event: DpEvent, rounds: int) -> None:
         """Fix the plan."""
-        if not (rounds >= 1 and rounds == int(rounds)):
-            raise Refused(f"rounds = {rounds}: must be a whole number, at least 1.")
-        self.event = event
-        self.rounds = int(rounds)
+        self.event = plain(event)
+        self.rounds = whole(rounds, "rounds")
+        if self.rounds == 0:
+            raise Refused("rounds = 0: must be at least 1.")
         self.used = 0
 
     @property
@@ -164,11 +175,11 @@ class PlannedMeter:
 
     def fits(self, event: DpEvent) -> bool:
         """Whether this is the planned release and a round is left."""
-        return event == self.event and self.left > 0
+        return plain(event) == self.event and self.left > 0
 
     def spend(self, event: DpEvent) -> None:
         """Count the release, before it is made; refuse what was not planned."""
-        if event != self.event:
+        if plain(event) != self.event:
             raise Refused(
                 f"the plan holds {self.event}, not {event}: a plan that changes needs a filter."
             )
@@ -180,8 +191,9 @@ class PlannedMeter:
 class PersonalBudgets:
     """Every client its own (epsilon, delta), met by its own filter over the rounds it joins.
 
-    The budgets must be public or chosen without looking at data. Where a hidden coin decides who
-    takes part, every client spends the sampled release in every round.
+    The budgets must be public or chosen without looking at data. Where a coin decides who takes
+    part, the amplified cost is that of everybody the coin might have picked, so every client with
+    room spends it in every round; one without room must not be among those the coin picks from.
     """
 
     def __init__(
@@ -192,16 +204,21 @@ class PersonalBudgets:
         orders: Sequence[float] | None = FILTER_ORDERS,
     ) -> None:
         """Set the budgets; `orders=None` is the exact filter for un-sampled Gaussian releases."""
-        self.epsilons = np.array(epsilons, dtype=np.float64)
-        self.deltas = np.array(deltas, dtype=np.float64)
+        self.epsilons = _frozen(np.array(epsilons, dtype=np.float64))
+        self.deltas = _frozen(np.array(deltas, dtype=np.float64))
         self.relation = Relation(relation)
         if orders is None:
             self.orders = None
-            self.budgets = _gdp_budgets(self.epsilons, self.deltas)
+            self.budgets = _frozen(_gdp_budgets(self.epsilons, self.deltas))
         else:
-            self.orders = np.array(orders, dtype=np.float64)
-            self.budgets = renyi_budgets(self.epsilons, self.deltas, self.orders)
-        self.spent = np.zeros(self.budgets.shape)
+            self.orders = _frozen(np.array(orders, dtype=np.float64))
+            self.budgets = _frozen(renyi_budgets(self.epsilons, self.deltas, self.orders))
+        self._spent = np.zeros(self.budgets.shape)
+
+    @property
+    def spent(self) -> Array:
+        """What each client has spent at each order."""
+        return _frozen(self._spent.view())
 
     def statement(self) -> tuple[float, float]:
         """What holds for every client: the largest epsilon and the largest delta, never a mean."""
@@ -216,26 +233,37 @@ class PersonalBudgets:
         """How many more releases like this one each client can afford."""
         return self._affordable(np.arange(self.epsilons.size), self._cost(event))
 
-    def fits(self, clients: npt.ArrayLike, event: DpEvent) -> npt.NDArray[np.bool_]:
-        """Which of these clients may take part in this release now."""
+    def fits(self, clients: npt.ArrayLike | None, event: DpEvent) -> npt.NDArray[np.bool_]:
+        """Which of these clients, or of all, may take part in (or be drawn for) this release."""
         return self._fits(self._rows(clients), self._cost(event))
 
-    def spend(self, clients: npt.ArrayLike, event: DpEvent) -> None:
-        """Record the release for these clients, before it is made; for all of them or for none."""
+    def spend(self, clients: npt.ArrayLike | None, event: DpEvent) -> None:
+        """Record the release, before it is made: for these clients, all of them or none.
+
+        With a coin in the event, give None instead: all whom `fits(None, event)` names are charged.
+        """
         rows, cost = self._rows(clients), self._cost(event)
         within = self._fits(rows, cost)
+        if sampling.is_sampled(event) != (clients is None):
+            raise Refused(
+                "clients must be None for a sampled release, which costs everyone who might be "
+                "drawn, and a list of those who take part for any other."
+            )
+        if clients is None:
+            rows, within = rows[within], within[within]
         if not bool(within.all()):
             raise Refused(
                 f"client {int(rows[~within][0])} has too little budget left for this release: "
                 "leave it out or use more noise."
             )
-        self.spent[rows] += cost
+        self._spent[rows] = added(self._spent[rows], cost)
 
     def _fits(self, rows: Integers, cost: Array) -> npt.NDArray[np.bool_]:
-        return np.any(self.spent[rows] + cost <= self.budgets[rows] * _ROUNDING, axis=1)
+        after = added(self._spent[rows], cost)
+        return np.any(after <= self.budgets[rows] * _ROUNDING, axis=1)
 
     def _affordable(self, rows: Integers, cost: Array) -> Integers:
-        room = self.budgets[rows] * (1 + 2e-10) - self.spent[rows]
+        room = self.budgets[rows] * (1 + 2e-10) - self._spent[rows]
         with np.errstate(divide="ignore", invalid="ignore"):
             counts = np.floor(room / cost)
         counts = np.where(room >= 0, np.where(cost == 0, np.inf, counts), 0.0)
@@ -244,10 +272,11 @@ class PersonalBudgets:
     def _cost(self, event: DpEvent) -> Array:
         if self.orders is None:
             return np.array([_squared_mu(event)])
-        sampling.check_relation(event, self.relation)
-        return renyi.curve(event, self.orders)
+        return renyi.curve(sampling.priced(event, self.relation), self.orders)
 
-    def _rows(self, clients: npt.ArrayLike) -> Integers:
+    def _rows(self, clients: npt.ArrayLike | None) -> Integers:
+        if clients is None:
+            return np.arange(self.epsilons.size)
         rows = np.atleast_1d(np.asarray(clients))
         if rows.size == 0:
             return np.zeros(0, dtype=np.int64)

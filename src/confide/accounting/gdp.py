@@ -6,8 +6,10 @@ and, with a = mu/2 - epsilon/mu and b = a - mu,
     delta(epsilon) = Phi(a) - e^epsilon Phi(b).
 
 Because b^2 - a^2 = 2 epsilon, the second term is phi(a) times the Mills ratio at -b: both terms
-share the factor phi(a), which is taken out so that no digit is lost in the tails. A composition of
-Gaussian releases shifts along one direction by sqrt(sum mu_i^2) after whitening, hence is again
+share the factor phi(a), which is taken out so that no digit is lost in the tails; with
+near = -a / sqrt 2 and far = -b / sqrt 2, delta = e^{-near^2} (erfcx(near) - erfcx(far)) / 2. What
+rounding can take from log delta is added to it, so that no delta is below the truth. A composition
+of Gaussian releases shifts along one direction by sqrt(sum mu_i^2) after whitening, hence is again
 of this form. The curve rises in mu and falls in epsilon, so both inverses are roots of one
 monotone function; each is returned on the side that claims less privacy.
 """
@@ -28,55 +30,56 @@ from confide.accounting.events import (
     DpEvent,
     GaussianDpEvent,
     SelfComposedDpEvent,
+    plain,
 )
 from confide.accounting.relations import Refused
 
 Array = npt.NDArray[np.float64]
 ROOT_HALF = math.sqrt(0.5)
+ROUNDING = 1e-12  # of log delta, where near and far are small
+LEAST_MU = 1e-140  # a smaller one counts as this
+LARGEST_MU = 1e100  # a larger one hides nothing: its squares must stay numbers
+NARROW = 0.01  # below this mu differences of erfcx lose digits
+FAR = 30.0  # beyond it delta is below 1e-390, and erfcx(near) <= 1 has to do
 
 
 def delta(mu: float, epsilon: float) -> float:
-    """Return the exact delta of a mu-GDP release at this epsilon (any real number)."""
-    return min(1.0, math.exp(log_delta(mu, epsilon)))
+    """Return the delta of a mu-GDP release at this epsilon (any real number), never below it."""
+    log = log_delta(mu, epsilon)
+    return 0.0 if epsilon == math.inf > mu else min(1.0, math.nextafter(math.exp(log), 1.0))
 
 
 def deltas(mus: Array, epsilon: float) -> Array:
-    """Return delta at one epsilon >= 0 for many positive mu at once."""
-    near = (epsilon / mus - mus / 2) * ROOT_HALF
-    far = (epsilon / mus + mus / 2) * ROOT_HALF
-    common, mills_far = np.exp(-near * near), special.erfcx(far)
-    ahead = special.erfc(near) - common * mills_far
-    behind = common * (special.erfcx(np.maximum(near, 0.0)) - mills_far)
-    return np.clip(np.where(near < 0, ahead, behind) / 2, 0.0, 1.0)
+    """Return delta at one epsilon >= 0 for many positive mu at once, never below it."""
+    return np.minimum(np.nextafter(np.exp(_log_deltas(mus, epsilon)), 1.0), 1.0)
 
 
 def ratio(event: DpEvent) -> float | None:
     """Return mu of an event made of un-sampled Gaussian releases only, else None."""
-    precision = _precision(event)
-    return None if precision is None else math.sqrt(precision)
+    return _ratio(plain(event))
 
 
-def _precision(event: DpEvent) -> float | None:
-    """Sum of 1/z^2 over the Gaussian releases of the event; None if anything else is in it."""
+def _ratio(event: DpEvent) -> float | None:
+    """Root of the sum of squared 1/z, without squares that overflow or vanish."""
     match event:
         case GaussianDpEvent():
             z = event.noise_multiplier
-            return 1 / (z * z) if z > 0 else None
+            return 1 / z if z > 0 else None
         case NoOpDpEvent():
             return 0.0
         case SelfComposedDpEvent():
-            one = _precision(event.event)
-            return None if one is None else event.count * one
+            one = _ratio(event.event)
+            return one if not one else math.sqrt(event.count) * one if event.count else 0.0
         case ComposedDpEvent():
-            parts = [_precision(part) for part in event.events]
+            parts = [_ratio(part) for part in event.events]
             known = [part for part in parts if part is not None]
-            return math.fsum(known) if len(known) == len(parts) else None
+            return math.hypot(*known) if len(known) == len(parts) else None
         case _:
             return None
 
 
 def log_delta(mu: float, epsilon: float) -> float:
-    """Return log delta; it stays finite where delta itself would underflow."""
+    """Return log delta, never below it; it stays finite where delta itself would underflow."""
     _require_positive("mu", mu)
     if math.isnan(epsilon):
         raise Refused("epsilon is nan; it must be a number")
@@ -85,23 +88,51 @@ def log_delta(mu: float, epsilon: float) -> float:
     if epsilon == math.inf:
         return -math.inf
     if epsilon < 0:  # delta(-e) = 1 - e^-e + e^-e delta(e), the two worlds exchanged
-        return math.log(-math.expm1(epsilon) + math.exp(epsilon) * delta(mu, -epsilon))
-    if epsilon == 0:
-        return math.log(float(special.erf(mu * ROOT_HALF / 2)))
-    near = (epsilon / mu - mu / 2) * ROOT_HALF
-    far = (epsilon / mu + mu / 2) * ROOT_HALF
-    mills_far = float(special.erfcx(far))
-    if near < 0:
-        return math.log(float(special.erfc(near)) / 2 - math.exp(-near * near) * mills_far / 2)
-    gap = float(special.erfcx(near)) - mills_far
-    return -math.inf if gap <= 0 else -near * near + math.log(gap / 2)
+        swapped = -math.expm1(epsilon) + math.exp(epsilon) * delta(mu, -epsilon)
+        return min(math.log(swapped) + ROUNDING, 0.0)
+    return float(_log_deltas(np.array([float(mu)]), float(epsilon))[0])
+
+
+def _log_deltas(mus: Array, epsilon: float) -> Array:
+    """Log delta for epsilon >= 0; delta rises with mu, so that a vanishing mu may be raised.
+
+    What rounding moves `near` and `far` by, and mu before that, is given back: log delta changes
+    by less than 2 (1 + near) (1 + far) times the relative error of either.
+    """
+    told = mus > LARGEST_MU
+    mus = np.clip(mus, LEAST_MU, LARGEST_MU)
+    # Log delta falls as `near` rises, so that one beyond all use may be cut.
+    near = np.minimum((epsilon / mus - mus / 2) * ROOT_HALF, LARGEST_MU)
+    far = near + mus * ROOT_HALF
+    inside = np.clip(near, 0.0, FAR)
+    gap = np.where(mus < NARROW, _narrow_gap(near, mus), special.erfcx(inside) - special.erfcx(far))
+    with np.errstate(divide="ignore"):
+        behind = np.log(np.where(near > FAR, 1.0, gap) / 2) - near * near
+        missed = special.erfc(-np.minimum(near, 0.0)) + np.exp(-near * near) * special.erfcx(far)
+        ahead = np.log1p(-missed / 2)
+    logs = np.where((near < 0) & (mus >= NARROW), ahead, behind)
+    logs = np.minimum(logs + ROUNDING * (1 + np.maximum(near, 0.0)) * (1 + far), 0.0)
+    return np.where(told, 0.0, logs)
+
+
+def _narrow_gap(near: Array, mus: Array) -> Array:
+    """erfcx(near) - erfcx(far) for small mu: Simpson's rule on -erfcx', where nothing cancels.
+
+    erfcx is a mixture of decaying exponentials, so that the fourth derivative of -erfcx' is
+    positive and the rule lies above the integral.
+    """
+    width = mus * ROOT_HALF
+    places = np.clip(near, -1.0, FAR) + width * np.array([[0.0], [0.5], [1.0]])
+    slopes = 2 / math.sqrt(math.pi) - 2 * places * special.erfcx(places)
+    return width * (slopes[0] + 4 * slopes[1] + slopes[2]) / 6
 
 
 def epsilon(mu: float, delta: float) -> float:
     """Return the least epsilon >= 0 at which a mu-GDP release has at most this delta."""
     _require_positive("mu", mu)
     _require_probability(delta)
-    if math.isinf(mu):
+    mu, delta = float(mu), float(delta)
+    if mu > LARGEST_MU:
         return math.inf
     target = math.log(delta)
     if log_delta(mu, 0.0) <= target:
@@ -116,8 +147,9 @@ def mu(epsilon: float, delta: float) -> float:
     _require_probability(delta)
     if not (epsilon >= 0 and math.isfinite(epsilon)):
         raise Refused(f"epsilon is {epsilon}; it must be finite and at least 0")
+    epsilon, delta = float(epsilon), float(delta)
     if epsilon == 0:
-        return 2 * float(special.erfinv(delta)) / ROOT_HALF * (1 - 1e-15)
+        return 2 * float(special.erfinv(delta)) / ROOT_HALF * (1 - 4 * ROUNDING)
     target = math.log(delta)
     tail = math.sqrt(-2 * target)
     safe = 2 * epsilon / (tail + math.sqrt(tail * tail + 2 * epsilon))

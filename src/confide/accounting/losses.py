@@ -35,8 +35,8 @@ class LossAccountant(PLDAccountant):
 
     def __init__(self, relation: Relation = Relation.ADD_REMOVE):
         """Start from nothing spent."""
-        super().__init__(NEIGHBOURS[relation])
-        self._relation = relation
+        self._relation = Relation(relation)
+        super().__init__(NEIGHBOURS[self._relation])
         self._releases: dict[str, tuple[DpEvent, int]] = {}
         self._built: list[Composition] | None = None
 
@@ -45,11 +45,11 @@ class LossAccountant(PLDAccountant):
     ) -> PLDAccountant.CompositionErrorDetails | None:
         if not do_compose:
             try:
-                sampling.check_relation(event, self._relation)
-                plan_of(event, self._relation)
+                plan_of(sampling.priced(event, self._relation), self._relation)
             except (Unproved, Refused) as reason:
                 return self.CompositionErrorDetails(event, str(reason))
             return None
+        event = sampling.priced(event, self._relation)
         key = repr(event)
         self._releases[key] = event, self._releases.get(key, (event, 0))[1] + count
         self._built = None

@@ -64,7 +64,7 @@ def epsilon_by_threshold(
     law = stats.binom(event.rounds, event.probability)
     for share in SHARES:
         threshold = int(law.isf(share * delta))
-        missed = float(law.sf(threshold))
+        missed = float(law.sf(threshold)) * (1 + 1e-9)
         if missed < delta:
             left = delta - missed
             found = epsilon_of(event.event, threshold, left) if threshold else 0.0
@@ -74,7 +74,7 @@ def epsilon_by_threshold(
 
 def _delta(mu: float, counts: Array, weights: Array, epsilon: float) -> float:
     found = float(np.dot(weights, gdp.deltas(mu * np.sqrt(counts), epsilon))) + LEFT_OUT
-    return min(1.0, found * (1 + 1e-12))
+    return min(1.0, found * (1 + 1e-12 + 1e-15 * counts.size))
 
 
 def _counts(event: RandomParticipationDpEvent) -> tuple[Array, Array]:
@@ -86,7 +86,10 @@ def _counts(event: RandomParticipationDpEvent) -> tuple[Array, Array]:
     if q == 1:
         return counts[-1:], np.ones(1)
     choose = -special.betaln(rounds - counts + 1, counts + 1) - math.log(rounds + 1)
-    return counts, np.exp(choose + counts * math.log(q) + (rounds - counts) * math.log1p(-q))
+    logs = choose + counts * math.log(q) + (rounds - counts) * math.log1p(-q)
+    # What rounding can take from terms of this size that cancel.
+    sizes = special.gammaln(rounds + 2.0) - counts * math.log(q) - rounds * math.log1p(-q)
+    return counts, np.exp(logs + 1e-15 * sizes)
 
 
 def _gaussian(event: RandomParticipationDpEvent) -> float:

@@ -116,16 +116,16 @@ def _coin(probability: float, inner: Plan) -> Plan:
 def _several(event: DpEvent, relation: Relation) -> Plan:
     """Group equal releases; all un-sampled Gaussian ones are a single one."""
     counts: dict[str, tuple[DpEvent, int]] = {}
-    precision = 0.0
+    ratios: list[float] = []
     for part, count in _flat(event, 1):
         if isinstance(part, GaussianDpEvent) and part.noise_multiplier > 0:
-            precision += count / part.noise_multiplier**2
+            ratios.append(math.sqrt(count) / part.noise_multiplier)
         else:
             key = repr(part)
             counts[key] = part, counts.get(key, (part, 0))[1] + count
     parts = [(plan_of(part, relation), count) for part, count in counts.values()]
-    if precision:
-        parts.append((Release(continuous(NormalLoss(math.sqrt(precision)))), 1))
+    if ratios:  # no squares, which overflow or vanish
+        parts.append((Release(continuous(NormalLoss(math.hypot(*ratios)))), 1))
     return Several(tuple(parts))
 
 

@@ -37,28 +37,29 @@ def _default_orders() -> Array:
 
 ORDERS = _default_orders()
 ORDERS.setflags(write=False)
+LEAST_ORDER = 1 + 1e-4
 
 
 def curve(event: DpEvent, orders: npt.ArrayLike = ORDERS) -> Array:
-    """The Renyi divergence of the event at each order, both directions; read-only."""
+    """The Renyi divergence of the event at each order, both directions; read-only.
+
+    It never falls as the order rises, so that orders next to 1, where digits cancel, may be
+    answered by a higher one.
+    """
     grid = np.asarray(orders, dtype=np.float64)
     if grid.ndim != 1 or grid.size == 0 or not bool(np.all((grid > 1) & (grid < math.inf))):
         raise Refused("Renyi orders must be a non-empty list of finite numbers above 1.")
-    try:
-        hash(event)
-    except TypeError:  # a composed event may hold a list
-        return _fresh(event, grid)
-    return _cached(event, grid.tobytes())
+    return _of_plain(events.plain(event), grid)
+
+
+def _of_plain(event: DpEvent, orders: Array) -> Array:
+    return _cached(event, np.maximum(orders, LEAST_ORDER).tobytes())
 
 
 @lru_cache(maxsize=512)
 def _cached(event: DpEvent, grid: bytes) -> Array:
-    return _fresh(event, np.frombuffer(grid, dtype=np.float64))
-
-
-def _fresh(event: DpEvent, orders: Array) -> Array:
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = np.asarray(_curve(event, orders), dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        values = np.asarray(_curve(event, np.frombuffer(grid)), dtype=np.float64)
     # What is not a number is not proved; rounding may leave a zero just below zero.
     values = np.where(np.isnan(values), np.inf, np.maximum(values, 0.0))
     values.setflags(write=False)
@@ -75,25 +76,24 @@ def _curve(event: DpEvent, orders: Array) -> Array:
         case dp.SelfComposedDpEvent():
             return _repeated(event.event, event.count, orders)
         case dp.ComposedDpEvent():
-            return sum((curve(part, orders) for part in event.events), np.zeros(orders.shape))
+            total = sum((_of_plain(e, orders) for e in event.events), np.zeros(orders.shape))
+            return total * (1 + 3e-16 * len(event.events))
         case dp.PoissonSampledDpEvent():
-            return sampling.poisson(event, orders, curve)
+            return sampling.poisson(event, orders, _of_plain)
         case dp.SampledWithoutReplacementDpEvent():
-            return sampling.without_replacement(event, orders, curve)
+            return sampling.without_replacement(event, orders, _of_plain)
         case events.MixedDpEvent():
-            return sampling.mixed(event, orders, curve)
+            return sampling.mixed(event, orders, _of_plain)
         case events.RandomParticipationDpEvent():
-            # By joint convexity over the schedule, at most that many independent mixed rounds.
+            # Rounds are joined independently: that many mixed rounds.
             round_ = events.MixedDpEvent(event.probability, event.event)
             return _repeated(round_, event.rounds, orders)
         case _:
-            return _noise(event, orders)
+            return moments.rounded_up(_noise(event, orders), orders)
 
 
 def _repeated(event: DpEvent, count: int, orders: Array) -> Array:
-    if sampling.check_count(count) == 0:
-        return np.zeros(orders.shape)
-    return count * curve(event, orders)
+    return count * _of_plain(event, orders) if count > 0 else np.zeros(orders.shape)
 
 
 def _noise(event: DpEvent, orders: Array) -> Array:
@@ -102,18 +102,20 @@ def _noise(event: DpEvent, orders: Array) -> Array:
         case dp.GaussianDpEvent():
             return _gaussian(event.noise_multiplier, orders)
         case dp.LaplaceDpEvent():
-            return moments.laplace_renyi(orders, _distance(event.noise_multiplier))
+            return _laplace(event.noise_multiplier, orders)
         case events.LaplaceL2DpEvent():
             return _laplace_l2(event.noise_multiplier, event.dim, orders)
         case events.LaplaceBothDpEvent():
             return np.minimum(
-                moments.laplace_renyi(orders, _distance(event.l1_multiplier)),
+                _laplace(event.l1_multiplier, orders),
                 _laplace_l2(event.l2_multiplier, event.dim, orders),
             )
         case events.StaircaseDpEvent():
             return staircase.renyi(
                 orders, event.epsilon, event.gamma, event.shift, event.norm, event.dim
             )
+        case dp.RandomizedResponseDpEvent():
+            return _pure(sampling.response_epsilon(event), orders)
         case events.PureDpEvent():
             return _pure(event.epsilon, orders)
         case events.ApproximateDpEvent():
@@ -130,51 +132,62 @@ def _noise(event: DpEvent, orders: Array) -> Array:
 
 
 def _distance(multiplier: float) -> float:
-    """How many noise scales apart the two worlds are."""
-    if not multiplier >= 0:
-        raise Refused(f"noise multiplier = {multiplier}: must be at least 0.")
-    return math.inf if multiplier == 0 else 1 / multiplier
+    """How many noise scales apart the two worlds are; every curve rises with it."""
+    if multiplier in (0, math.inf):
+        return math.inf if multiplier == 0 else 0.0
+    return max(1 / multiplier, moments.LEAST_DISTANCE)
 
 
 def _gaussian(multiplier: float, orders: Array) -> Array:
-    return orders * (_distance(multiplier) ** 2 / 2)
+    distance = _distance(multiplier)
+    return orders * (distance * distance / 2)
+
+
+def _laplace(multiplier: float, orders: Array) -> Array:
+    return moments.laplace_renyi(orders, _distance(multiplier))
 
 
 def _laplace_l2(multiplier: float, dim: int | None, orders: Array) -> Array:
     """Theorem 3: equal spread over all coordinates is worst; its limit is the Gaussian curve."""
     if dim is None:
         return _gaussian(multiplier, orders)
-    return dim * moments.laplace_renyi(orders, _distance(multiplier) / math.sqrt(dim))
+    each = _distance(multiplier) / math.sqrt(dim)
+    return dim * moments.laplace_renyi(orders, max(each, moments.LEAST_DISTANCE) if each else 0.0)
 
 
 def _pure(epsilon: float, orders: Array) -> Array:
     """Randomised response, which is the staircase with gamma = 1/2 at a full step."""
     if epsilon == 0 or epsilon > 700:
         return np.full(orders.shape, float(epsilon))
-    return staircase.renyi(orders, epsilon, 0.5)
+    return staircase.renyi(orders, max(epsilon, staircase.LEAST), 0.5)
 
 
 def _discrete_gaussian(event: events.DiscreteGaussianDpEvent, orders: Array) -> Array:
     """At most the Gaussian curve, and equal to it where (order - 1) x shift is whole."""
     if event.sigma == 0:
         return np.full(orders.shape, np.inf)
-    return orders * ((event.l2 / event.sigma) ** 2 / 2)
+    if event.l2 == 0:
+        return np.zeros(orders.shape)
+    distance = max(event.l2 / event.sigma, moments.LEAST_DISTANCE)
+    return orders * (distance * distance / 2)
 
 
 def _skellam(event: events.SkellamDpEvent, orders: Array) -> Array:
     """Whole orders by the cited bound, others by the chord of (order - 1) x divergence."""
     if event.variance == 0:
         return np.full(orders.shape, np.inf)
+    # The bound falls as the variance grows, so that one beyond all use may be cut.
+    variance, squared = min(event.variance, 1e200), event.l2 * event.l2
     # For whole numbers |v| <= v^2, so the l1 distance is never above the l2 distance squared.
-    l1 = min(event.l1, event.l2**2)
+    l1 = min(event.l1, squared)
     if event.dim is not None:
         l1 = min(l1, math.sqrt(event.dim) * event.l2)
 
     def at_integers(integers: Integers) -> Array:
         whole = integers.astype(np.float64)
-        wide = ((2 * whole - 1) * event.l2**2 + 6 * l1) / (4 * event.variance**2)
-        extra = np.minimum(wide, 3 * l1 / (2 * event.variance))
-        return (whole - 1) * (whole * event.l2**2 / (2 * event.variance) + extra)
+        wide = ((2 * whole - 1) * squared + 6 * l1) / (2 * variance) / (2 * variance)
+        extra = np.minimum(wide, 3 * l1 / (2 * variance))
+        return (whole - 1) * (whole * squared / (2 * variance) + extra)
 
     return moments.between_integers(orders, at_integers) / (orders - 1)
 
@@ -198,15 +211,27 @@ class RenyiAccountant(dp.rdp.RdpAccountant):
         self, event: DpEvent, count: int, do_compose: bool
     ) -> dp.PrivacyAccountant.CompositionErrorDetails | None:
         try:
-            sampling.check_relation(event, self.relation)
+            event, count = sampling.priced(event, self.relation), sampling.check_count(count)
             cost = curve(event, self._orders)
-            if do_compose and sampling.check_count(count) > 0:
-                self._rdp = self._rdp + count * cost
         except NoCurve:
-            return super()._maybe_compose(event, count, do_compose)
+            return self._theirs(event, count, do_compose)
         except Refused as refusal:
             return dp.PrivacyAccountant.CompositionErrorDetails(event, str(refusal))
+        if do_compose and count > 0:
+            self._rdp = moments.added(self._rdp, count * cost)
         return None
+
+    def _theirs(
+        self, event: DpEvent, count: int, do_compose: bool
+    ) -> dp.PrivacyAccountant.CompositionErrorDetails | None:
+        """An event that dp-accounting prices, or takes apart: rounded up like all others."""
+        before, self._rdp = self._rdp, np.zeros(self._orders.shape)
+        try:
+            details = super()._maybe_compose(event, count, do_compose)
+        finally:
+            cost, self._rdp = self._rdp, before
+        self._rdp = moments.added(before, moments.rounded_up(cost, self._orders))
+        return details
 
     def get_epsilon_and_optimal_order(self, target_delta: float) -> tuple[float, float]:
         """The least epsilon over all orders at this delta, and its order."""

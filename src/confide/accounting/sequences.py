@@ -10,7 +10,10 @@ from confide.accounting.events import (
     DpEvent,
     GaussianDpEvent,
     SelfComposedDpEvent,
+    number,
+    whole,
 )
+from confide.accounting.gdp import ratio
 
 ROUNDING = 1 - 1e-15
 """Merged multipliers are rounded down."""
@@ -22,16 +25,19 @@ def composed(events: list[DpEvent]) -> DpEvent:
         return OPEN
     if len(events) == 1:
         return events[0]
-    multipliers = [e.noise_multiplier for e in events if isinstance(e, GaussianDpEvent)]
-    if len(multipliers) == len(events):
-        return GaussianDpEvent(ROUNDING / sqrt(sum(z**-2 for z in multipliers)))
-    return ComposedDpEvent(events)
+    together = ComposedDpEvent(events)
+    if events and all(isinstance(e, GaussianDpEvent) for e in events) and (mu := ratio(together)):
+        return GaussianDpEvent(ROUNDING / mu)
+    return together
 
 
 def repeated(event: DpEvent, times: int) -> DpEvent:
     """The same release this many times."""
+    times = whole(times, "times")
     if event == OPEN or times == 1:
         return event
-    if isinstance(event, GaussianDpEvent):
-        return GaussianDpEvent(event.noise_multiplier / sqrt(times) * ROUNDING)
+    if isinstance(event, GaussianDpEvent) and times:
+        return GaussianDpEvent(
+            number(event.noise_multiplier, "noise_multiplier") / sqrt(times) * ROUNDING
+        )
     return SelfComposedDpEvent(event, times)

@@ -19,12 +19,13 @@ from confide.accounting.relations import Refused
 Array = npt.NDArray[np.float64]
 
 _LARGEST_EPSILON = 700.0  # beyond it exp(-epsilon) is no longer a normal number
+LEAST = 1e-50  # of epsilon and of a shift: products of what is smaller would underflow
 _LARGEST_SHIFT = 1e6  # steps summed one by one: keeps memory bounded
 
 
 def _check(epsilon: float, gamma: float) -> None:
-    if not 0 < epsilon <= _LARGEST_EPSILON:
-        raise Refused(f"staircase epsilon = {epsilon}: must be above 0 and at most 700.")
+    if not LEAST <= epsilon <= _LARGEST_EPSILON:
+        raise Refused(f"staircase epsilon = {epsilon}: must be at least 1e-50 and at most 700.")
     if not 0 <= gamma <= 1:
         raise Refused(f"staircase gamma = {gamma}: must lie between 0 and 1.")
 
@@ -40,8 +41,8 @@ def _height(epsilon: float, gamma: float) -> float:
 
 
 def _plus(epsilon: float, gamma: float, shift: float) -> float:
-    """u(shift) of Theorem 1: the probability that the loss is +epsilon."""
-    b = math.exp(-epsilon)
+    """u(shift) of Theorem 1: the probability that the loss is +epsilon; it rises with the shift."""
+    b, shift = math.exp(-epsilon), max(shift, LEAST)
     near = min(shift, gamma) + min(gamma, max(shift - gamma, 0.0))
     return (-math.expm1(-epsilon) * near + b * shift) / (2 * _centre(epsilon, gamma))
 
@@ -126,7 +127,7 @@ def _any_dimension(grid: Array, epsilon: float, gamma: float, shift: float, norm
         return np.full(grid.shape, np.inf)
     slope = 0.5 if gamma == 0 else 1 / (2 * _centre(epsilon, gamma))
     with np.errstate(over="ignore"):
-        return np.exp(_log_gain(grid, epsilon) + math.log(slope * shift)) / (grid - 1)
+        return np.exp(_log_gain(grid, epsilon) + math.log(slope * max(shift, LEAST))) / (grid - 1)
 
 
 def optimal_gamma(epsilon: float, cost: Literal["l1", "l2"] = "l2") -> float:
