@@ -157,10 +157,12 @@ class Epoch:
 
     The order hides nothing that the accountant may use. Under add-remove the batches would be
     packed anew and their number could change, so only replace-one is spoken of. The last, smaller
-    batch is left out, so that all batches have one size.
+    batch is left out, so that all batches have one size; `partial` keeps it, and then no fixed
+    number of noise shares is in a batch.
     """
 
     m: int
+    partial: bool = False
     relation = Relation.REPLACE_ONE
 
     def __post_init__(self) -> None:
@@ -169,9 +171,12 @@ class Epoch:
 
     def batches(self, units: int) -> int:
         """How many batches an epoch has."""
+        if self.partial:
+            return -(-units // self.m)
         if self.m > units:
             raise ValueError(
-                f"Epoch: m = {self.m}, allowed is at most the number of units, {units}."
+                f"Epoch: m = {self.m}, allowed is at most the number of units, {units}; "
+                "partial = True keeps smaller batches."
             )
         return units // self.m
 
@@ -192,8 +197,8 @@ class Epoch:
         return float(self.m)
 
     def size(self, units: int) -> int | None:
-        """The size of every batch."""
-        return self.m
+        """The size of every batch, if they have one."""
+        return None if self.partial else self.m
 
     def words(self, units: int) -> str:
         """For the statement."""

@@ -57,19 +57,22 @@ def calibrate_scale(
     def ask(scale: float) -> Answer:
         return account.epsilon(event_of_scale(scale), delta, relation, accountant)
 
-    search = _Search(ask, epsilon)
+    search = Search(ask, epsilon)
     search.bracket(guess)
     return search.refine()
 
 
 @dataclass
-class _Search:
+class Search:
+    """A bracketed secant for the least noise at which what `ask` answers is within the target."""
+
     ask: Callable[[float], Answer]
     target: float
     loud: tuple[float, Answer] | None = None  # enough noise, the least so far
     quiet: tuple[float, float] | None = None  # too little noise, the most so far, and its epsilon
 
-    def _try(self, scale: float) -> float:
+    def attempt(self, scale: float) -> float:
+        """Ask at this scale and keep what it says about the bracket."""
         answer = self.ask(scale)
         found = answer.epsilon
         if found <= self.target:
@@ -82,7 +85,7 @@ class _Search:
     def bracket(self, scale: float) -> None:
         """Find one scale on either side of the target, moving by what the last epsilon suggests."""
         while self.loud is None:
-            found = self._try(scale)
+            found = self.attempt(scale)
             if self.loud is None:
                 if scale >= LARGEST_SCALE:
                     raise Refused(
@@ -96,7 +99,7 @@ class _Search:
             if scale < 1 / LARGEST_SCALE:
                 raise Refused(f"epsilon = {self.target}: more than the mechanism ever spends")
             try:
-                self._try(scale * min(max(0.98 * answer.epsilon / self.target, 1 / 16), 0.99))
+                self.attempt(scale * min(max(0.98 * answer.epsilon / self.target, 1 / 16), 0.99))
             except Refused as reason:
                 raise Refused(
                     f"epsilon = {self.target}: cannot be met from below, at noise {scale:g} S "
@@ -120,7 +123,7 @@ class _Search:
             if turn % 4 != 3 and loud[1].epsilon > 0 and math.isfinite(quiet[1]):
                 top, bottom = math.log(quiet[1]), math.log(loud[1].epsilon)
                 share = min(max((top - aim) / (top - bottom), 1e-6), 1 - 1e-6)
-            self._try(math.exp(low + share * (high - low)))
+            self.attempt(math.exp(low + share * (high - low)))
         scale, answer = _require(self.loud)
         return Calibrated(scale, answer)
 

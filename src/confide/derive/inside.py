@@ -77,7 +77,8 @@ def record_in_batches(local: Local, sizes: Sizes) -> Release:
         c = fold(local.example, Claim(Relation.REPLACE_ONE, length=sizes.dim))
         c = averaged(local, fold(local.batch, summed(c, None)), sizes.records)
         drawn = MixedDpEvent(sampler.q, repeated(c.event, gradients))
-    terms = sampler.size(sizes.records) or 1  # each example of a fixed batch can break its bound
+    # Each example of a batch of public size can break its bound.
+    terms = sampler.m if isinstance(sampler, Epoch) else sampler.size(sizes.records) or 1
     uses = local.steps * gradients * terms
     out = released(c, repeated(drawn, local.steps), "participations", uses)
     return replace(out, sampler=sampler.words(sizes.records))

@@ -6,13 +6,15 @@ what is stated is about what runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 from confide.aggregates import Aggregate, Mean, MeanOfPresent, WeightedMean
 from confide.channels import Each, Shuffle, Sum
 from confide.cohorts import All, Cohort, Epoch, Fixed, Poisson, Sampler, whole
+from confide.local import SGD, Step
+from confide.servers import Add, Server
 from confide.stages.stage import PerClient, Stage
 
 Stages = tuple[Stage, ...]
@@ -56,28 +58,6 @@ class Sizes:
         return self.records if self.most_records is None else self.most_records
 
 
-class Step(Protocol):
-    """One local step; it sees data only through gradients and losses."""
-
-    @property
-    def gradients(self) -> int:
-        """How many gradients of the same batch one step takes; each is a release of its own."""
-        ...
-
-    @property
-    def losses(self) -> int:
-        """How many times one step looks at the value of the loss; noise on gradients misses it."""
-        ...
-
-
-@dataclass(frozen=True)
-class PlainStep:
-    """A step that takes one gradient, when nothing else is said."""
-
-    gradients: int = 1
-    losses: int = 0
-
-
 @dataclass(frozen=True)
 class Local:
     """What a client does with its data before anything leaves it.
@@ -89,7 +69,7 @@ class Local:
     layers).
     """
 
-    step: Step = field(default_factory=PlainStep)
+    step: Step = field(default_factory=SGD)
     steps: int = 1
     sampler: Sampler = field(default_factory=All)
     example: Stages = ()
@@ -101,11 +81,23 @@ class Local:
         """At least one step, whose gradients are counted."""
         whole("Local", "steps", self.steps)
         whole("Local", "step.gradients", self.step.gradients)
+        if hasattr(self.step, "remember") and not self.remembers:
+            raise ValueError(
+                f"Local: remembers = False, allowed with {type(self.step).__name__} is True: its "
+                "state has seen raw data and survives the round."
+            )
         if isinstance(self.average, Mean) and self.average.by is None:
             raise ValueError(
                 "Local: average = Mean(by=None), allowed is a public number: a client's own number "
                 "of records is not one."
             )
+
+    def divisor(self, present: int) -> float:
+        """What the result of a batch of this many examples is divided by."""
+        if isinstance(self.average, Mean):
+            return self.average.by or 1.0
+        plain = self.average is None and (self.example or self.batch)
+        return 1.0 if plain else float(max(present, 1))
 
     def gradient_steps(self, records: int) -> int:
         """How many batches a client with this many records goes through in a round."""
@@ -123,12 +115,14 @@ class Upload:
 
     `data` says what it is made of: "iterates" of the local steps (so noise inside them protects it
     too), "train" data looked at once more, or "test" data under the model that was received, which
-    get a row of their own in the statement. `length`: None for the model's.
+    get a row of their own in the statement. `length`: None for the model's. `value` computes the
+    vector from what the client did; None: the engine's quantity of that name.
     """
 
     stages: Stages = ()
     length: int | None = None
     data: str = "iterates"
+    value: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
         """Known data."""
@@ -140,9 +134,9 @@ class Upload:
 class Round:
     """One round in printed order.
 
-    `publish` acts on the update; a mapping gives every vector its own stages. `broadcast`: the
-    server passes on what only it saw (a client's upload, say), so the world sees that too.
-    `alike` is false for the round as one client of many different ones lives it.
+    `publish` acts on the update; a mapping gives every vector its own stages; what they published
+    is all that `server` makes the next model of. `broadcast`: the server passes on what only it saw
+    (a client's upload, say), so the world sees that too. `alike` is false for the round as one client of many different ones lives it.
     """
 
     cohort: Cohort
@@ -151,6 +145,7 @@ class Round:
     channel: Channel = field(default_factory=Each)
     aggregate: Aggregate = field(default_factory=Mean)
     publish: Stages | Mapping[str, Stages] = ()
+    server: Server = field(default_factory=Add)
     broadcast: bool = False
     alike: bool = True
 
@@ -240,9 +235,10 @@ class Released:
 
 @dataclass(frozen=True)
 class Past:
-    """Everything released so far, and nothing else: all a method may adapt to."""
+    """Everything released so far and public numbers, nothing else: all a method may adapt to."""
 
     t: int = 0
+    sizes: Sizes | None = None
     model: Any = None
     earlier: tuple[Any, ...] = ()
     released: tuple[Released, ...] = ()

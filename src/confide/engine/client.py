@@ -1,0 +1,276 @@
+"""What one client does in one round: its local steps, then the stages of every vector it uploads.
+
+All draws come from streams of (round, client, purpose), so the result depends on nothing else: not
+on the order of clients, nor on which process works on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from confide.cohorts import Epoch, Fixed
+from confide.data.dataset import Federation
+from confide.engine.gradients import ExampleGradient, Gradient
+from confide.engine.rounds import Local, Round, Upload
+from confide.local import SGD, Course
+from confide.losses import Loss
+from confide.randomness import Key, Stream
+from confide.stages import Clip, ClipLayers, Gaussian
+from confide.stages.stage import Shared, Stage
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One round as every client receives it."""
+
+    t: int
+    round: Round
+    model: Tensor
+    sent: Mapping[str, Tensor]
+
+
+@dataclass(eq=False)
+class Workshop:
+    """What it takes to train any client; a worker process has one of its own.
+
+    `memory` holds a row for each client (SCAFFOLD's controls), and `remembered` which are filled.
+    """
+
+    gradient: Gradient
+    examples: ExampleGradient
+    loss: Loss
+    federation: Federation
+    key: Key
+    memory: Tensor | None = None
+    remembered: Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What local training made: all that an upload can be computed from."""
+
+    start: Tensor
+    end: Tensor
+    records: int
+    memory: Tensor | None
+    remembered: Tensor | None
+    data: Batch
+
+    @property
+    def update(self) -> Tensor:
+        """How far the model moved."""
+        return self.end - self.start
+
+    @property
+    def model(self) -> Tensor:
+        """Where it stands now."""
+        return self.end
+
+    @property
+    def control(self) -> Tensor:
+        """How far the client's control variate moved."""
+        if self.remembered is None:
+            return torch.zeros_like(self.start)
+        return self.remembered if self.memory is None else self.remembered - self.memory
+
+    @property
+    def loss(self) -> Tensor:
+        """The mean loss of the received model on the client's records; 0 without any."""
+        return self.start.new_tensor([self.data.loss(self.start)])
+
+
+QUANTITIES = ("update", "model", "control", "loss")
+
+
+class Batch:
+    """One batch, as a step may see it: gradients and losses at any w, after all stages, counted."""
+
+    def __init__(
+        self, shop: Workshop, local: Local, streams: Streams, x: Tensor, y: Tensor
+    ) -> None:
+        """Nothing is computed yet."""
+        self._shop, self._local, self._streams = shop, local, streams
+        self._x, self._y = x, y
+        self.gradients = 0
+        self.losses = 0
+
+    def __call__(self, w: Tensor) -> Tensor:
+        """The gradient: examples through their stages, summed, through the batch's, divided."""
+        self.gradients += 1
+        local, streams = self._local, self._streams
+        if local.example:
+            total = self._of_examples(w)
+        else:
+            total = self._shop.gradient.total(w, self._x, self._y)
+        for stage in local.batch:
+            total = stage(total, streams.shared, streams.own("batch"))
+        divisor = local.divisor(len(self._x))
+        return total if divisor == 1 else total.div_(divisor)
+
+    def loss(self, w: Tensor) -> float:
+        """The mean loss at w."""
+        self.losses += 1
+        if not len(self._x):
+            return 0.0
+        return float(self._shop.gradient.losses(w, self._x, self._y).double().mean())
+
+    def _of_examples(self, w: Tensor) -> Tensor:
+        """The sum of what the example stages make of each gradient."""
+        first, *rest = self._local.example
+        own, shared = self._streams.own("example"), self._streams.shared
+        if is_clip(first) and all(isinstance(stage, Gaussian) for stage in rest):
+            total = self._shop.examples.clipped(w, self._x, self._y, first)
+            if rest:
+                nothing = torch.zeros_like(total)
+                for _ in range(len(self._x)):
+                    for noise in rest:
+                        total += noise(nothing, shared, own)
+            return total
+        total = torch.zeros_like(w)
+        if not len(self._x):
+            return total
+        for row in self._shop.examples.each(w, self._x, self._y):
+            for stage in self._local.example:
+                row = stage(row, shared, own)
+            total += row
+        return total
+
+
+class Streams:
+    """The streams of one client in one round, each made when it is first asked for."""
+
+    def __init__(self, key: Key, t: int, client: int) -> None:
+        """Nothing is drawn yet."""
+        self._key, self._t, self._client = key, t, client
+        self._own: dict[str, Stream] = {}
+
+    def own(self, purpose: str) -> Stream:
+        """Secret randomness of this client; every further use takes up where the last one ended."""
+        if purpose not in self._own:
+            self._own[purpose] = self._key.stream(self._t, self._client, purpose)
+        return self._own[purpose]
+
+    def shared(self, purpose: str) -> Stream:
+        """Public randomness of the round, from its start."""
+        return shared_streams(self._key, self._t)(purpose)
+
+
+def shared_streams(key: Key, t: int) -> Shared:
+    """The public randomness of a round, the same for every client and again at `publish`."""
+    return lambda purpose: key.stream(t, None, f"shared {purpose}")
+
+
+def is_clip(stage: Stage) -> bool:
+    """Whether this is an l2 clip, for which sums are found without single gradients."""
+    return isinstance(stage, Clip | ClipLayers) and stage.p == 2
+
+
+def work(shop: Workshop, job: Job, client: int) -> dict[str, Tensor]:
+    """Everything this client uploads in this round, as it leaves."""
+    r = job.round.for_client(client)
+    streams = Streams(shop.key, job.t, client)
+    done = trained(shop, job, r.local, streams, client)
+    sent: dict[str, Tensor] = {}
+    for name, upload in r.uploads.items():
+        vector = quantity(name, upload, done)
+        own = streams.own(f"upload {name}")
+        for stage in upload.stages:
+            vector = stage(vector, streams.shared, own)
+        sent[name] = vector
+    return sent
+
+
+def quantity(name: str, upload: Upload, done: Outcome) -> Tensor:
+    """The vector of this name before its stages."""
+    if upload.value is not None:
+        return upload.value(done)
+    if name not in QUANTITIES:
+        raise ValueError(
+            f"Round: upload {name!r} has no value, allowed are {', '.join(QUANTITIES)}, or an "
+            "Upload with a value of its own."
+        )
+    return getattr(done, name)
+
+
+def trained(shop: Workshop, job: Job, local: Local, streams: Streams, client: int) -> Outcome:
+    """The client's copy of the model after its local steps."""
+    x, y = records(shop, client, job.model.dtype)
+    memory = recalled(shop, client) if local.remembers else None
+    course = Course(job.model, job.sent, memory)
+    w = job.model.clone()
+    fused = plain_rate(local)
+    shop.gradient.seed_dropout(int(streams.own("dropout").uint64(1)[0]) >> 1)
+    for chosen in batches(local, streams.own("records"), len(x)):
+        part = torch.from_numpy(chosen)
+        bx, by = x[part], y[part]
+        if fused is None or not len(bx) or not shop.gradient.descend(w, bx, by, fused):
+            batch = Batch(shop, local, streams, bx, by)
+            local.step(w, batch, course)
+            check_calls(local, batch)
+        course.taken += 1
+    remember: Any = getattr(local.step, "remember", None)
+    after = None if remember is None else remember(w, course)
+    if after is not None:
+        keep(shop, client, after)
+    return Outcome(job.model, w, len(x), memory, after, Batch(shop, local, streams, x, y))
+
+
+def records(shop: Workshop, client: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """The client's records; only they are copied, and only for as long as it trains."""
+    data = shop.federation.data
+    held = torch.from_numpy(shop.federation.clients[client])
+    x, y = data.x_train[held], data.y_train[held]
+    return (x.to(dtype) if x.is_floating_point() else x), y
+
+
+def plain_rate(local: Local) -> float | None:
+    """The learning rate if a step is w - eta times the mean gradient and nothing else."""
+    step = local.step
+    simple = isinstance(step, SGD) and not step.momentum and not step.decay
+    ordinary = not local.example and not local.batch and local.divisor(2) == 2
+    return step.eta if simple and ordinary and isinstance(step, SGD) else None
+
+
+def check_calls(local: Local, batch: Batch) -> None:
+    """A step that looks at data more often than it says would be charged too little."""
+    step = local.step
+    if batch.gradients > step.gradients or batch.losses > step.losses:
+        raise ValueError(
+            f"{type(step).__name__}: a step took {batch.gradients} gradients and {batch.losses} "
+            f"losses, allowed are the {step.gradients} and {step.losses} that it declares."
+        )
+
+
+def batches(local: Local, stream: Stream, records: int) -> Iterator[NDArray[Any]]:
+    """The positions of every local step's records, in order."""
+    sampler = local.sampler
+    if not records and isinstance(sampler, Epoch | Fixed):
+        return
+    for _ in range(local.steps):
+        drawn = sampler.draw(stream, records)
+        if isinstance(sampler, Epoch):
+            for start in range(0, len(drawn), sampler.m):
+                yield drawn[start : start + sampler.m]
+        else:
+            yield drawn
+
+
+def recalled(shop: Workshop, client: int) -> Tensor | None:
+    """What this client kept, if it has taken part before."""
+    if shop.memory is None or shop.remembered is None or not shop.remembered[client]:
+        return None
+    return shop.memory[client].clone()
+
+
+def keep(shop: Workshop, client: int, vector: Tensor) -> None:
+    """Keep this until the client takes part again."""
+    if shop.memory is None or shop.remembered is None:
+        raise ValueError("Local: remembers = True, but the run holds no memory for its clients.")
+    shop.memory[client] = vector
+    shop.remembered[client] = True

@@ -1,0 +1,27 @@
+"""Which trainer runs a method: by device, cohort and model, by rules that the benchmarks justify."""
+
+from __future__ import annotations
+
+import torch
+
+from confide.engine import spending
+from confide.engine.rounds import Round, Sizes
+from confide.engine.trainers import Recipe, Trainer
+from confide.engine.workers import cores, trainer_on_cpu
+
+
+def trainer_for(
+    recipe: Recipe, first: Round, sizes: Sizes, device: str, workers: int | None
+) -> Trainer:
+    """A CUDA device if there is one and it was not refused, otherwise a process for every core."""
+    if device not in ("auto", "cpu", "cuda"):
+        raise ValueError(f"run: device = {device!r}, allowed are auto, cpu and cuda.")
+    if workers is not None and workers < 1:
+        raise ValueError(f"run: workers = {workers}, allowed is a whole number of at least 1.")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError(
+            "run: device = 'cuda', but torch sees none; allowed here are auto and cpu."
+        )
+    length = sum(spending.length_after(upload, sizes.dim) for upload in first.uploads.values())
+    expected = max(1, round(first.cohort.expected(sizes.clients)))
+    return trainer_on_cpu(recipe, min(workers or cores(), expected), length)

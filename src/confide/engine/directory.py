@@ -1,0 +1,93 @@
+"""A run directory: `public/` may be given away, `private/` undoes the noise of a simulated run."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from confide.engine.checkpoint import write_whole
+
+SAFE_TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
+
+
+@dataclass(frozen=True)
+class Directory:
+    """Where everything of one run lies."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, path: Path) -> Directory:
+        """A new directory; one that holds a run already is refused."""
+        if (path / "private").exists() or (path / "public").exists():
+            raise ValueError(
+                f"out: {path} holds a run already, allowed is a new directory, or --resume {path}."
+            )
+        (path / "public").mkdir(parents=True)
+        (path / "private").mkdir(mode=0o700)
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> Directory:
+        """An existing one."""
+        if not (path / "private" / "run.json").is_file():
+            raise ValueError(f"resume: {path} is not the directory of a run.")
+        return cls(path)
+
+    @property
+    def public(self) -> Path:
+        """What may be given away."""
+        return self.path / "public"
+
+    @property
+    def private(self) -> Path:
+        """Seed, checkpoint, ledger."""
+        return self.path / "private"
+
+    def write_json(self, name: str, value: Any) -> None:
+        """One JSON file, whole or absent."""
+        text = json.dumps(value, allow_nan=False, indent=1)
+        write_whole(self.path / name, lambda draft: draft.write_text(text + "\n"))
+
+    def write_lines(self, name: str, rows: list[dict[str, Any]]) -> None:
+        """One JSON object in a line, all of them written anew."""
+        text = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
+        write_whole(self.path / name, lambda draft: draft.write_text(text))
+
+    def write_text(self, name: str, text: str) -> None:
+        """A text file, whole or absent."""
+        write_whole(self.path / name, lambda draft: draft.write_text(text))
+
+    def write_model(self, state: Mapping[str, Tensor]) -> None:
+        """The model as safetensors."""
+        write_whole(
+            self.public / "model.safetensors", lambda draft: draft.write_bytes(safe_bytes(state))
+        )
+
+    def read_json(self, name: str) -> Any:
+        """One JSON file."""
+        return json.loads((self.path / name).read_text())
+
+
+def safe_bytes(state: Mapping[str, Tensor]) -> bytes:
+    """The safetensors format: a length, a JSON header with types, shapes and places, raw values."""
+    header: dict[str, Any] = {}
+    body = b""
+    for name, value in state.items():
+        raw = value.detach().cpu().contiguous().numpy().tobytes()
+        header[name] = {
+            "dtype": SAFE_TYPES[value.dtype],
+            "shape": list(value.shape),
+            "data_offsets": [len(body), len(body) + len(raw)],
+        }
+        body += raw
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + body

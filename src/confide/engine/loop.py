@@ -1,0 +1,315 @@
+"""The one loop that runs every method.
+
+In each round: ask the method what to do, charge the ledger, draw the cohort, train, pass the
+uploads through channel, aggregate and publish, let the server make the next model, record the end
+of the release. The commits on disk come in the order charge, end, metrics, checkpoint; after a kill
+at any point the same rounds are run again from the last checkpoint, to the same bits, and the
+ledger replays what it has seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from time import perf_counter
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from confide.accounting.relations import Refused
+from confide.aggregates import Mean, MeanOfPresent, WeightedMean
+from confide.channels import Sum
+from confide.cohorts import All, Fixed, Poisson
+from confide.engine import spending
+from confide.engine.checkpoint import Progress
+from confide.engine.client import Job, shared_streams
+from confide.engine.rounds import Method, Past, Released, Round, Sizes
+from confide.engine.spending import Budget, Plan
+from confide.engine.trainers import Scores, Trainer
+from confide.ledger import BudgetSpent, Ledger, Release
+from confide.randomness import Key
+
+
+class RunFailed(RuntimeError):
+    """The run cannot go on; what was spent stays spent."""
+
+
+class Diverged(RunFailed):
+    """The model is no longer made of numbers."""
+
+
+class Watch(Protocol):
+    """Somebody who looks on."""
+
+    def round_done(self, t: int, rounds: int | None, examples: int, seconds: float) -> None:
+        """A round has ended."""
+        ...
+
+    def evaluated(self, row: Mapping[str, Any]) -> None:
+        """The model was evaluated."""
+        ...
+
+
+@dataclass(eq=False)
+class Loop:
+    """One run: what it needs, and where it stands."""
+
+    method: Method
+    sizes: Sizes
+    weights: NDArray[np.int64]  # each client's number of records
+    key: Key
+    key_name: str
+    trainer: Trainer
+    ledger: Ledger
+    progress: Progress
+    plan: Plan | None = None  # None: the method adapts
+    affordable: int | None = None
+    rounds: int | None = None
+    evaluate_every: int = 1
+    budget: Budget | None = None
+    delta: float | None = None
+    stopped: str | None = None
+    examples: int = 0
+    seconds: float = 0.0
+    caps: dict[str, Any] = field(default_factory=dict[str, Any])
+    last: tuple[Round, Any] | None = None
+
+    def run(self, watch: Watch | None = None) -> Iterable[Progress]:
+        """Yield after every round, so that whoever drives can write checkpoints."""
+        while (r := self.next_round()) is not None:
+            began = perf_counter()
+            cohort = self.cohort(r)
+            if cohort is None:
+                break
+            try:
+                model = self.one_round(r, cohort)
+            except BudgetSpent as why:
+                self.stopped = str(why)
+                break
+            self.accept(r, cohort, model)
+            examples = looked_at(r, self.weights[cohort])
+            took = perf_counter() - began
+            self.examples += examples
+            self.seconds += took
+            if watch is not None:
+                watch.round_done(self.progress.t, self.planned_rounds(), examples, took)
+            if self.due():
+                row = self.evaluate()
+                self.progress.metrics.append(row)
+                if watch is not None:
+                    watch.evaluated(row)
+            yield self.progress
+
+    def planned_rounds(self) -> int | None:
+        """How many rounds there will be, as far as that is known."""
+        if self.plan is None:
+            return self.rounds
+        total = sum(count for _, count in self.plan)
+        return total if self.affordable is None else min(total, self.affordable)
+
+    def due(self) -> bool:
+        """Whether the model is evaluated after this round."""
+        t = self.progress.t
+        return t % self.evaluate_every == 0 or t == self.planned_rounds()
+
+    def next_round(self) -> Round | None:
+        """What the method does next; None when it is over, or when it would overspend."""
+        p = self.progress
+        if self.rounds is not None and p.t >= self.rounds:
+            return None
+        r = self.method.round(Past(p.t, self.sizes, p.model, p.earlier, p.released))
+        if r is None:
+            return None
+        if self.affordable is not None and p.t >= self.affordable:
+            assert self.budget is not None
+            self.stopped = (
+                f"the budget allows {self.affordable} rounds: one more would exceed epsilon "
+                f"{self.budget.epsilon:g} for a {self.budget.unit} to the {self.budget.view}"
+            )
+            return None
+        return r
+
+    def cohort(self, r: Round) -> NDArray[np.int64] | None:
+        """Who takes part, in the order in which their uploads are added; None: too few may."""
+        p, clients = self.progress, self.sizes.clients
+        stream = self.key.stream(p.t, None, "cohort")
+        most = r.cohort.at_most
+        if most is None:
+            drawn = r.cohort.draw(stream, clients)
+        else:
+            free = np.flatnonzero(p.participations < most)
+            least = r.cohort.m if isinstance(r.cohort, Fixed) else 1
+            if len(free) < least or (isinstance(r.cohort, All) and len(free) < clients):
+                self.stopped = (
+                    f"round {p.t}: {len(free)} clients may still take part (at_most = {most}), "
+                    f"needed are {least if isinstance(r.cohort, Fixed) else clients}"
+                )
+                return None
+            drawn = free[r.cohort.draw(stream, len(free))]
+        # The largest first, so that no process is left with a long one at the end.
+        return drawn[np.argsort(-self.weights[drawn], kind="stable")]
+
+    def one_round(self, r: Round, cohort: NDArray[np.int64]) -> Published:
+        """Charge, train, aggregate, publish; nothing is kept until `accept`."""
+        p = self.progress
+        with self.ledger.release(self.release(r)) as issue:
+            totals = self.totals(r, cohort)
+            published = self.publish(r, totals, len(cohort))
+            model, server = r.server(p.model, published, dict(p.server))
+            output = digest(model, *server.values())
+            if issue.intent.output not in (None, output):
+                raise RunFailed(
+                    f"round {p.t}: this round was released before with other bits; resume on the "
+                    "machine and with the settings that it ran on."
+                )
+            issue.output = output
+        return Published(model, server, published, output)
+
+    def release(self, r: Round) -> Release:
+        """The round as the ledger sees it: the draws it uses, what it depends on, what it costs."""
+        p = self.progress
+        if self.last is None or self.last[0] != r:
+            self.last = r, spending.charges(r, self.sizes, self.caps)
+        inputs = hashlib.sha256(f"{self.key_name} {p.t} {r!r} {p.output}".encode())
+        inputs.update(digest(p.model, *p.server.values()).encode())
+        return Release(p.t, "round", f"{self.key_name}/{p.t}", inputs.hexdigest(), self.last[1])
+
+    def totals(self, r: Round, cohort: NDArray[np.int64]) -> dict[str, Tensor]:
+        """The sums over the cohort, added in its order in double precision."""
+        p = self.progress
+        if isinstance(r.channel, Sum) and len(cohort) < (r.channel.survivors or 0):
+            raise RunFailed(
+                f"round {p.t}: {len(cohort)} clients came, allowed are at least "
+                f"{r.channel.survivors} (Sum: survivors); the round is aborted."
+            )
+        totals: dict[str, Tensor] = {}
+        job = Job(p.t, r, p.model, p.server)
+        clients = [int(client) for client in cohort]
+        for client, sent in zip(clients, self.trainer.train(job, clients), strict=True):
+            weight = 1.0
+            if isinstance(r.aggregate, WeightedMean):
+                weight = min(float(self.weights[client]), r.aggregate.cap)
+            for name, vector in sent.items():
+                if name not in totals:
+                    totals[name] = torch.zeros(
+                        vector.shape, dtype=torch.float64, device=vector.device
+                    )
+                totals[name].add_(vector, alpha=weight)
+        return totals
+
+    def publish(self, r: Round, totals: dict[str, Tensor], came: int) -> dict[str, Tensor]:
+        """What leaves the server: divided, then through the publish stages; also when nobody came."""
+        p = self.progress
+        shared = shared_streams(self.key, p.t)
+        divisor = self.divisor(r, came)
+        out: dict[str, Tensor] = {}
+        for name, upload in r.uploads.items():
+            if name not in totals:
+                length = spending.length_after(upload, self.sizes.dim)
+                totals[name] = torch.zeros(length, dtype=torch.float64, device=p.model.device)
+            vector = totals[name].div_(divisor)
+            own = self.key.stream(p.t, None, f"publish {name}")
+            for stage in r.published(name):
+                vector = stage(vector, shared, own)
+            out[name] = vector.to(p.model.dtype)
+        return out
+
+    def divisor(self, r: Round, came: int) -> float:
+        """What the sum is divided by."""
+        match r.aggregate:
+            case Mean(by):
+                return r.cohort.expected(self.sizes.clients) if by is None else by
+            case MeanOfPresent():
+                return float(max(came, 1))
+            case WeightedMean(_, by):
+                return by
+
+    def accept(self, r: Round, cohort: NDArray[np.int64], done: Published) -> None:
+        """Take the release into the past; refuse a model that is not made of numbers."""
+        p = self.progress
+        if not bool(torch.isfinite(done.model).all()):
+            raise Diverged(
+                f"round {p.t}: the model has values that are not finite; a smaller learning rate "
+                f"or a clip would prevent that (settings: {self.method})."
+            )
+        keep = int(getattr(self.method, "keep", 0))
+        p.earlier = (*p.earlier, p.model)[-keep:] if keep else ()
+        small = [
+            Released(p.t, name, value_of(vector), "world")
+            for name, vector in done.published.items()
+            if r.uploads[name].length is not None
+        ]
+        p.released = (*p.released, *small)
+        p.model, p.server, p.output = done.model, done.server, done.output
+        p.participations[cohort] += 1
+        p.plan = spending.extend(p.plan, r)
+        p.t += 1
+
+    def evaluate(self) -> dict[str, Any]:
+        """One row of metrics, with what has been spent so far."""
+        scores = self.trainer.evaluate(self.progress.model)
+        row: dict[str, Any] = {"round": self.progress.t, **figures(scores)}
+        if not isfinite(row["loss"]):
+            raise Diverged(
+                f"round {self.progress.t - 1}: the loss is {row['loss']}; a smaller learning rate "
+                f"would prevent that (settings: {self.method})."
+            )
+        row["spent"] = self.spent()
+        return row
+
+    def spent(self) -> dict[str, float | str]:
+        """Epsilon so far for the rows that people watch."""
+        out: dict[str, float | str] = {}
+        for unit in ("client", "record"):
+            for observer in ("server", "world"):
+                key = (unit, observer, "update")
+                try:
+                    cell = spending.spent(self.progress.plan, self.sizes, key, self.delta)
+                except Refused:
+                    continue
+                out[f"{unit}/{observer}"] = cell.epsilon if isfinite(cell.epsilon) else "inf"
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """What one round made."""
+
+    model: Tensor
+    server: dict[str, Tensor]
+    published: dict[str, Tensor]
+    output: str
+
+
+def value_of(vector: Tensor) -> Any:
+    """A released number as a float, a vector as it is."""
+    return float(vector) if vector.numel() == 1 else vector.clone()
+
+
+def figures(scores: Scores) -> dict[str, float]:
+    """Means from sums."""
+    if scores.error:
+        return {"error": scores.error / scores.records, "loss": scores.loss / scores.records}
+    return {"accuracy": scores.right / scores.records, "loss": scores.loss / scores.records}
+
+
+def looked_at(r: Round, records: NDArray[np.int64]) -> int:
+    """How many examples' gradients these clients take in the round (on average under Poisson)."""
+    sampler, steps = r.local.sampler, r.local.steps * r.local.step.gradients
+    if isinstance(sampler, Fixed):
+        return steps * sampler.m * int(np.count_nonzero(records))
+    share = sampler.q if isinstance(sampler, Poisson) else 1.0
+    return round(steps * share * int(records.sum()))
+
+
+def digest(*vectors: Tensor) -> str:
+    """SHA-256 of the vectors' bytes."""
+    total = hashlib.sha256()
+    for vector in vectors:
+        total.update(vector.detach().cpu().contiguous().numpy().data)
+    return total.hexdigest()

@@ -1,0 +1,321 @@
+"""`run`: a method, data and a model become a finished run with its statement."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from confide.data import federate, load
+from confide.data.dataset import Dataset, Federation
+from confide.engine import spending
+from confide.engine.calibrating import calibrated
+from confide.engine.checkpoint import Progress
+from confide.engine.checkpoint import load as load_checkpoint
+from confide.engine.checkpoint import save as save_checkpoint
+from confide.engine.devices import trainer_for
+from confide.engine.directory import Directory
+from confide.engine.flat import Flat
+from confide.engine.loop import Loop, Watch
+from confide.engine.rounds import Method
+from confide.engine.spending import Budget
+from confide.engine.trainers import Recipe
+from confide.ledger import Ledger
+from confide.models import build
+from confide.published.value import Published
+from confide.randomness import Key
+from confide.statements import Statement, state
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A finished run."""
+
+    method: Method
+    data: str
+    model: str
+    seed: int
+    clients: int
+    rounds: int
+    metrics: tuple[dict[str, Any], ...]
+    seconds: float
+    examples_per_second: float
+    statement: Statement
+    published: Published | None
+    parameters: Mapping[str, Tensor]
+    strategy: str
+    stopped: str | None
+    participations: int  # the most that any client had
+    dir: Path | None
+
+    @property
+    def accuracy(self) -> float | None:
+        """On the held-out records, after the last round; None for a regression."""
+        return self.metrics[-1].get("accuracy") if self.metrics else None
+
+    @property
+    def loss(self) -> float | None:
+        """On the held-out records, after the last round."""
+        return self.metrics[-1]["loss"] if self.metrics else None
+
+    def report(self, out: str | Path) -> Path:
+        """Write the HTML report."""
+        from confide.report import write_report
+
+        if self.dir is None:
+            raise ValueError("report: the run has no directory, allowed is one made with out=DIR.")
+        return write_report([self.dir], Path(out))
+
+    def __str__(self) -> str:
+        """The run at a glance."""
+        score = f"accuracy {self.accuracy:.1%}" if self.accuracy is not None else ""
+        proved = [c for c in self.statement.cells if c.of == "update" and c.epsilon < inf]
+        told = ", ".join(f"{c.unit} to {c.observer} ε ≤ {c.epsilon:.3g}" for c in proved)
+        return (
+            f"{type(self.method).__name__} on {self.data}: {score or f'loss {self.loss:.4g}'} after "
+            f"{self.rounds} rounds, {self.seconds:.1f} s; "
+            f"{told or 'nobody is protected from anybody'}"
+        )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        from confide.report.notebook import card
+
+        return card(self)
+
+
+def run(
+    method: Method,
+    data: str | Dataset | Federation = "mnist",
+    *,
+    clients: int | None = None,
+    partition: Mapping[str, Any] | None = None,
+    model: str | nn.Module | None = None,
+    norm: str | None = None,
+    rounds: int | None = None,
+    seed: int = 0,
+    budget: Budget | None = None,
+    calibrate: bool = True,
+    delta: float | None = None,
+    device: str = "auto",
+    dtype: str = "float32",
+    workers: int | None = None,
+    strategy: str = "auto",
+    evaluate_every: int | None = None,
+    checkpoint_every: int | None = None,
+    validation: float = 0.0,
+    public: float = 0,
+    out: str | Path | None = None,
+    resume: bool = False,
+    watch: Watch | None = None,
+) -> Run:
+    """Train `method` on `data` dealt to `clients`, and state what was given away.
+
+    `budget` sets the method's noise (with `calibrate`), or ends the run before it would overspend
+    (without). `out` is the run's directory; with `resume` the run that lies there goes on to the
+    same bits as if it had never stopped. The seed is public and undoes the noise: a simulation.
+    """
+    if dtype not in DTYPES:
+        raise ValueError(f"run: dtype = {dtype!r}, allowed are {' and '.join(DTYPES)}.")
+    federation = dealt(data, clients, partition, seed, validation, public, method)
+    module, named = built(model, federation.data, seed, norm, method)
+    lengths = Flat(module, DTYPES[dtype]).lengths
+    sizes = spending.sizes_of(federation, lengths)
+    if budget is not None and calibrate:
+        method = calibrated(method, sizes, budget, rounds)
+    plan = spending.check_planned(method, sizes, rounds)
+    total = sum(count for _, count in plan)
+    afford = None if budget is None else spending.affordable(plan, sizes, budget)
+    if afford == 0:
+        assert budget is not None
+        raise ValueError(
+            f"budget: epsilon = {budget.epsilon:g}, and not even one round fits; allowed is more, "
+            "or more noise."
+        )
+    fingerprint = fingerprint_of(method, federation, named, seed, dtype, strategy)
+    key = Key.from_seed(seed)
+    recipe = Recipe(
+        module,
+        getattr(module, "loss", "cross-entropy" if federation.data.classes else "squared"),
+        federation,
+        key,
+        DTYPES[dtype],
+        strategy,
+        *memory_for(plan, sizes, DTYPES[dtype]),
+    )
+    caps = spending.accounts(plan, sizes, budget, afford or total)
+    with place(out, resume, caps) as (directory, ledger):
+        progress = None
+        if directory is not None and resume:
+            progress = load_checkpoint(directory.private / "checkpoint.pt", fingerprint)
+        progress = progress or Progress(
+            Flat(module, DTYPES[dtype]).vector.clone(), np.zeros(sizes.clients, np.int64)
+        )
+        recipe = with_memory(recipe, progress)
+        trainer = trainer_for(recipe, plan[0][0], sizes, device, workers)
+        every = evaluate_every or max(1, total // 20)
+        loop = Loop(
+            method=method,
+            sizes=sizes,
+            weights=federation.sizes,
+            key=key,
+            key_name=f"seed {seed} {fingerprint[:16]}",
+            trainer=trainer,
+            ledger=ledger,
+            progress=progress,
+            plan=plan,
+            affordable=afford,
+            rounds=rounds,
+            evaluate_every=every,
+            budget=budget,
+            delta=delta if budget is None else budget.delta,
+            caps=caps,
+        )
+        try:
+            for now in loop.run(watch):
+                if directory is not None and now.t % (checkpoint_every or every) == 0:
+                    now.memory, now.remembered = recipe.memory, recipe.remembered
+                    directory.write_lines("public/metrics.jsonl", now.metrics)
+                    save_checkpoint(directory.private / "checkpoint.pt", now, fingerprint)
+        finally:
+            trainer.close()
+        finished = result(loop, federation, named, seed, module, directory)
+        if directory is not None:
+            from confide.engine.records import write
+
+            write(directory, finished, loop, federation)
+    return finished
+
+
+def dealt(
+    data: str | Dataset | Federation,
+    clients: int | None,
+    partition: Mapping[str, Any] | None,
+    seed: int,
+    validation: float,
+    public: float,
+    method: Method,
+) -> Federation:
+    """The federation, by default with as many clients as the method's paper has."""
+    if isinstance(data, Federation):
+        return data
+    loaded = load(data) if isinstance(data, str) else data
+    setting: Any = getattr(type(method), "setting", None)
+    if clients is None:
+        clients = 100 if setting is None else setting.clients
+    return federate(loaded, clients, partition, seed, validation=validation, public=public)
+
+
+def built(
+    model: str | nn.Module | None, data: Dataset, seed: int, norm: str | None, method: Method
+) -> tuple[nn.Module, str]:
+    """The model with its first parameters, and its name."""
+    if isinstance(model, nn.Module):
+        return model, type(model).__name__
+    name = model or default_model(data)
+    return build(name, data.shape, data.outputs, seed, norm=norm), name
+
+
+def default_model(data: Dataset) -> str:
+    """A small model that fits the records."""
+    if data.classes is None:
+        return "wind-cnn"
+    return "mlp" if data.shape == (1, 28, 28) else "cnn2" if len(data.shape) == 3 else "tabular"
+
+
+def fingerprint_of(
+    method: Method, federation: Federation, model: str, seed: int, dtype: str, strategy: str
+) -> str:
+    """What must be the same for a run to go on."""
+    total = hashlib.sha256(federation.data.fingerprint.encode())
+    for held in federation.clients:
+        total.update(np.ascontiguousarray(held).data)
+    total.update(repr((repr(method), federation.partition, model, seed, dtype, strategy)).encode())
+    return total.hexdigest()
+
+
+def memory_for(
+    plan: spending.Plan, sizes: spending.Sizes, dtype: torch.dtype
+) -> tuple[Tensor | None, Tensor | None]:
+    """Room for what clients keep, if a round of the method says that they do."""
+    if not any(r.local.remembers for r, _ in plan):
+        return None, None
+    return (
+        torch.zeros(sizes.clients, sizes.dim, dtype=dtype),
+        torch.zeros(sizes.clients, dtype=torch.bool),
+    )
+
+
+def with_memory(recipe: Recipe, progress: Progress) -> Recipe:
+    """The recipe, its memory filled from the checkpoint."""
+    if progress.memory is not None and recipe.memory is not None:
+        assert recipe.remembered is not None and progress.remembered is not None
+        recipe.memory.copy_(progress.memory)
+        recipe.remembered.copy_(progress.remembered)
+    return recipe
+
+
+@contextmanager
+def place(
+    out: str | Path | None, resume: bool, caps: dict[str, Any]
+) -> Iterator[tuple[Directory | None, Ledger]]:
+    """The run's directory with its ledger; without `out`, a ledger for as long as the run lasts."""
+    if out is None:
+        with tempfile.TemporaryDirectory() as passing:
+            with Ledger.create(Path(passing) / "ledger.sqlite", caps) as ledger:
+                yield None, ledger
+        return
+    directory = Directory.open(Path(out)) if resume else Directory.create(Path(out))
+    path = directory.private / "ledger.sqlite"
+    with Ledger.open(path) if resume and path.exists() else Ledger.create(path, caps) as ledger:
+        if not resume:
+            directory.write_json("private/run.json", {"format": 1})
+        yield directory, ledger
+
+
+def result(
+    loop: Loop,
+    federation: Federation,
+    model: str,
+    seed: int,
+    module: nn.Module,
+    directory: Directory | None,
+) -> Run:
+    """Everything that a finished run can be asked."""
+    p = loop.progress
+    if not p.plan:
+        raise ValueError(f"run: {loop.stopped or 'the method has no rounds'}; nothing was trained.")
+    claim = getattr(loop.method, "published", None)
+    statement = state(p.plan, loop.sizes, delta=loop.delta, published=claim, key="public seed")
+    flat = Flat(module, p.model.dtype)
+    return Run(
+        method=loop.method,
+        data=federation.data.name,
+        model=model,
+        seed=seed,
+        clients=loop.sizes.clients,
+        rounds=p.t,
+        metrics=tuple(p.metrics),
+        seconds=loop.seconds,
+        examples_per_second=loop.examples / loop.seconds if loop.seconds else 0.0,
+        statement=statement,
+        published=claim,
+        parameters=flat.state_dict(p.model.cpu()),
+        strategy=loop.trainer.words,
+        stopped=loop.stopped,
+        participations=int(p.participations.max()),
+        dir=None if directory is None else directory.path,
+    )

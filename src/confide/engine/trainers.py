@@ -1,0 +1,148 @@
+"""How the clients of a cohort get trained: the interface, and one process with one thread.
+
+Results never depend on the trainer's way of batching: `train` yields what each client uploads in
+the order of `clients`, and the loop adds them up in that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from confide.data.dataset import Federation
+from confide.engine.client import Job, Workshop, work
+from confide.engine.flat import Flat
+from confide.engine.gradients import example_gradient_of, gradient_of
+from confide.losses import LOSSES
+from confide.randomness import Key
+
+EVALUATED_AT_ONCE = 500
+"""Test records in one piece; a constant, so that sums do not depend on the number of processes."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Sums over some test records."""
+
+    records: int = 0
+    loss: float = 0.0
+    right: int = 0
+    error: float = 0.0
+
+    def plus(self, other: Scores) -> Scores:
+        """Both together."""
+        return Scores(
+            self.records + other.records,
+            self.loss + other.loss,
+            self.right + other.right,
+            self.error + other.error,
+        )
+
+
+class Trainer(Protocol):
+    """Trains clients and evaluates models."""
+
+    words: str
+
+    def train(self, job: Job, clients: Sequence[int]) -> Iterator[Mapping[str, Tensor]]:
+        """What each of these clients uploads, in their order; a vector may be overwritten later."""
+        ...
+
+    def evaluate(self, model: Tensor) -> Scores:
+        """The model on the held-out records."""
+        ...
+
+    def close(self) -> None:
+        """Let go of processes and memory."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """Everything a process needs to make a workshop; it travels to workers."""
+
+    module: nn.Module
+    loss: str
+    federation: Federation
+    key: Key
+    dtype: torch.dtype = torch.float32
+    strategy: str = "auto"
+    memory: Tensor | None = None
+    remembered: Tensor | None = None
+
+    def workshop(self) -> Workshop:
+        """Ready to train on this process's CPU."""
+        flat = Flat(self.module, self.dtype)
+        loss = LOSSES[self.loss]
+        gradient = gradient_of(flat, loss, self.strategy)
+        examples = example_gradient_of(flat, loss, self.strategy)
+        return Workshop(
+            gradient, examples, loss, self.federation, self.key, self.memory, self.remembered
+        )
+
+
+class InProcess:
+    """Everything in this process, with one thread: the bits do not depend on its number of cores."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        """Make the workshop."""
+        self._shop = recipe.workshop()
+        self.words = f"one process, {strategy_words(self._shop)}"
+
+    def train(self, job: Job, clients: Sequence[int]) -> Iterator[Mapping[str, Tensor]]:
+        """One client after the other."""
+        for client in clients:
+            with one_thread():
+                sent = work(self._shop, job, client)
+            yield sent
+
+    def evaluate(self, model: Tensor) -> Scores:
+        """Piece by piece."""
+        total = Scores()
+        with one_thread():
+            for start in pieces(self._shop.federation):
+                total = total.plus(scores(self._shop, model, start))
+        return total
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread for torch: a sum's rounding depends on how many share it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def strategy_words(shop: Workshop) -> str:
+    """How gradients are found."""
+    return f"gradients {shop.gradient.words}, single examples {shop.examples.words}"
+
+
+def pieces(federation: Federation) -> range:
+    """Where each piece of the held-out records starts."""
+    return range(0, len(federation.data.x_test), EVALUATED_AT_ONCE)
+
+
+@torch.no_grad()
+def scores(shop: Workshop, model: Tensor, start: int) -> Scores:
+    """One piece of the held-out records."""
+    data = shop.federation.data
+    x = data.x_test[start : start + EVALUATED_AT_ONCE].to(model.dtype)
+    y = data.y_test[start : start + EVALUATED_AT_ONCE]
+    outputs = shop.gradient.outputs(model, x)
+    loss = float(shop.loss(outputs, y).double().sum())
+    if data.classes is None:
+        error = float((outputs - y).abs().double().mean(1).sum())
+        return Scores(len(x), loss, 0, error)
+    return Scores(len(x), loss, int((outputs.argmax(1) == y).sum()))

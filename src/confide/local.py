@@ -1,0 +1,247 @@
+"""Local steps: how a client moves its copy of the model by one gradient, or by several.
+
+A step sees data only through `gradient(w)`, the (possibly clipped and noised) gradient of its batch
+at any w. `gradients` says how often it asks and `losses` how often it looks at the value of a loss:
+the statement charges every one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf, sqrt
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass
+class Course:
+    """What the steps of one client in one round share besides data.
+
+    `start` is the model it received, `sent` what else the server sent to everyone, `memory` what
+    the client itself kept from earlier rounds; `velocity` lives for one round only.
+    """
+
+    start: Tensor
+    sent: Mapping[str, Tensor]
+    memory: Tensor | None = None
+    velocity: Tensor | None = None
+    taken: int = 0
+
+
+class Gradient(Protocol):
+    """A batch, as far as a step may see it; every call is counted."""
+
+    def __call__(self, w: Tensor) -> Tensor:
+        """The gradient at w, after all stages; the next call may overwrite it."""
+        ...
+
+    def loss(self, w: Tensor) -> float:
+        """The mean loss at w, raw: no noise on gradients covers it."""
+        ...
+
+
+class Step(Protocol):
+    """One local step; it changes w in place."""
+
+    @property
+    def gradients(self) -> int:
+        """How many gradients of the same batch one step takes; each is a release of its own."""
+        ...
+
+    @property
+    def losses(self) -> int:
+        """How many times one step looks at the value of the loss; noise on gradients misses it."""
+        ...
+
+    def __call__(self, w: Tensor, gradient: Gradient, course: Course) -> None:
+        """Move w."""
+        ...
+
+
+@dataclass(frozen=True)
+class SGD:
+    """w - eta g, with the usual momentum and weight decay."""
+
+    eta: float = 0.1
+    momentum: float = 0.0
+    decay: float = 0.0
+    gradients = 1
+    losses = 0
+
+    def __post_init__(self) -> None:
+        """Sensible numbers."""
+        check_descent(self)
+
+    def __call__(self, w: Tensor, gradient: Gradient, course: Course) -> None:
+        """One step down the gradient."""
+        descend(self, w, gradient(w), course)
+
+
+@dataclass(frozen=True)
+class SAM:
+    """Sharpness-aware minimisation: the gradient at the worst point within rho (to first order).
+
+    Foret, Kleiner, Mobahi, Neyshabur: Sharpness-Aware Minimization for Efficiently Improving
+    Generalization, 2021.
+    """
+
+    eta: float = 0.1
+    rho: float = 0.5
+    momentum: float = 0.0
+    decay: float = 0.0
+    losses = 0
+
+    def __post_init__(self) -> None:
+        """Sensible numbers."""
+        check_descent(self)
+        between(self, "rho", 0)
+
+    @property
+    def gradients(self) -> int:
+        """Two; with rho 0 it is plain descent."""
+        return 2 if self.rho else 1
+
+    def __call__(self, w: Tensor, gradient: Gradient, course: Course) -> None:
+        """Climb by rho along the gradient, and descend by the gradient found there."""
+        g = gradient(w)
+        length = norm(g)
+        if self.rho and length > 0:
+            g = gradient(w + g * (self.rho / length))
+        descend(self, w, g, course)
+
+
+@dataclass(frozen=True)
+class Prox:
+    """FedProx: a pull of strength mu back to the model that was received.
+
+    Li, Sahu, Zaheer, Sanjabi, Talwalkar, Smith: Federated Optimization in Heterogeneous Networks,
+    2020.
+    """
+
+    eta: float = 0.1
+    mu: float = 0.1
+    momentum: float = 0.0
+    decay: float = 0.0
+    gradients = 1
+    losses = 0
+
+    def __post_init__(self) -> None:
+        """Sensible numbers."""
+        check_descent(self)
+        between(self, "mu", 0)
+
+    def __call__(self, w: Tensor, gradient: Gradient, course: Course) -> None:
+        """The gradient of the loss plus mu/2 ‖w - start‖^2."""
+        g = gradient(w)
+        if self.mu:
+            g = g + self.mu * (w - course.start)
+        descend(self, w, g, course)
+
+
+@dataclass(frozen=True)
+class Scaffold:
+    """Descent corrected by control variates: the server's c (sent) and the client's own (memory).
+
+    Karimireddy, Kale, Mohri, Reddi, Stich, Suresh: SCAFFOLD, 2020; their option II for the new
+    control.
+    """
+
+    eta: float = 0.1
+    gradients = 1
+    losses = 0
+
+    def __post_init__(self) -> None:
+        """Sensible numbers."""
+        between(self, "eta", 0, above=True)
+
+    def __call__(self, w: Tensor, gradient: Gradient, course: Course) -> None:
+        """One step along g - c_i + c."""
+        g = gradient(w)
+        if course.memory is not None:
+            g = g - course.memory
+        if "control" in course.sent:
+            g = g + course.sent["control"]
+        w.sub_(g, alpha=self.eta)
+
+    def remember(self, w: Tensor, course: Course) -> Tensor | None:
+        """The client's control after its steps: c_i - c + (start - w) / (steps eta)."""
+        if not course.taken:
+            return course.memory
+        moved = (course.start - w) / (course.taken * self.eta)
+        if course.memory is not None:
+            moved = moved + course.memory
+        return moved - course.sent["control"] if "control" in course.sent else moved
+
+
+@dataclass(frozen=True)
+class Blur:
+    """Bounded local update regularisation: a pull once the update is longer than `radius`.
+
+    Cheng, Wang, Zhang, Cheng: Differentially Private Federated Learning with Local Regularization
+    and Sparsification, 2022. The regulariser is strength/2 (‖w - start‖^2 - radius^2) where that is
+    positive. It shapes training and proves nothing: the clip that follows does.
+    """
+
+    eta: float = 0.1
+    strength: float = 0.1
+    radius: float = 1.0
+    momentum: float = 0.0
+    decay: float = 0.0
+    gradients = 1
+    losses = 0
+
+    def __post_init__(self) -> None:
+        """Sensible numbers."""
+        check_descent(self)
+        between(self, "strength", 0)
+        between(self, "radius", 0, above=True)
+
+    def __call__(self, w: Tensor, gradient: Gradient, course: Course) -> None:
+        """The gradient of the loss plus the regulariser's."""
+        g = gradient(w)
+        if self.strength:
+            away = w - course.start
+            if norm(away) > self.radius:
+                g = g + self.strength * away
+        descend(self, w, g, course)
+
+
+Descent = SGD | SAM | Prox | Blur
+
+
+def descend(step: Descent, w: Tensor, g: Tensor, course: Course) -> None:
+    """Weight decay, then heavy-ball momentum, then the move."""
+    if step.decay:
+        g = g + step.decay * w
+    if step.momentum:
+        before = course.velocity
+        course.velocity = g.clone() if before is None else before.mul_(step.momentum).add_(g)
+        g = course.velocity
+    w.sub_(g, alpha=step.eta)
+
+
+def norm(x: Tensor) -> float:
+    """The l2 norm; single precision is summed in double, where torch's own norm is biased low."""
+    return sqrt(float(x.double().square().sum()))
+
+
+def between(step: object, field: str, least: float, most: float = inf, above: bool = False) -> None:
+    """Refuse a setting outside of its range."""
+    value = getattr(step, field)
+    fine = isinstance(value, int | float) and not isinstance(value, bool) and value < inf
+    if not fine or not least <= value <= most or (above and value == least):
+        start = f"above {least:g}" if above else f"at least {least:g}"
+        limit = f" and at most {most:g}" if most < inf else ""
+        raise ValueError(
+            f"{type(step).__name__}: {field} = {value!r}, allowed is a finite number {start}{limit}."
+        )
+
+
+def check_descent(step: Descent) -> None:
+    """A rate above 0, momentum below 1, no negative decay."""
+    between(step, "eta", 0, above=True)
+    between(step, "momentum", 0, 1)
+    between(step, "decay", 0)
