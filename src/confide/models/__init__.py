@@ -1,0 +1,177 @@
+"""The papers' models as plain modules, and a user's own from `file.py:name`.
+
+Built from a seed alone, sequential wherever the mathematics allows, and without batch statistics:
+those of a batch would leave a client without noise. docs/data.md lists the sizes.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from confide.data.settings import check_names, nearest
+from confide.losses import LOSSES
+from confide.models import networks, own
+from confide.models.norms import group_normalised
+from confide.models.resnet import resnet18
+from confide.randomness import Key
+
+Shape = tuple[int, ...]
+
+__all__ = ["MODELS", "Model", "build"]
+
+IMAGE = "images (channels, height, width)"
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model of the list."""
+
+    make: Callable[..., nn.Module]
+    what: str
+    source: str
+    takes: str = IMAGE
+    loss: str | None = None  # None: the task's own
+
+
+MODELS = {
+    "mlp": Model(
+        networks.mlp, "dense layers with ReLU; hidden = [32]", "ours: the quick start", "any shape"
+    ),
+    "mlp256": Model(networks.mlp256, "one hidden layer of 256", "udp-crd", "any shape"),
+    "svm": Model(
+        networks.svm, "linear, multi-class hinge loss", "udp-crd, eq. (32)", "any shape", "hinge"
+    ),
+    "tabular": Model(
+        networks.tabular, "two hidden layers, 64 and 32", "fed-cdp; widths ours", "any shape"
+    ),
+    "cnn1": Model(
+        networks.cnn1, "one 5x5 convolution, padding 4", "udp-crd; 16 channels and pooling ours"
+    ),
+    "cnn2": Model(
+        networks.cnn2, "two 5x5 convolutions, two dense layers", "udp-fl, MNIST; widths ours"
+    ),
+    "cnn2-flat": Model(
+        networks.cnn2_flat, "two 5x5 convolutions, one dense layer", "fed-cdp; widths ours"
+    ),
+    "cnn4": Model(
+        networks.cnn4,
+        "four 3x3 convolutions, two dense layers",
+        "udp-fl, Medical MNIST; widths ours",
+    ),
+    "leaf-cnn": Model(
+        networks.leaf_cnn, "two 5x5 convolutions, dense 512", "dp-fedsam, EMNIST; LEAF's channels"
+    ),
+    "simple-cnn": Model(
+        networks.simple_cnn,
+        "two 3x3 convolutions, dense 128, dropout (dropout = false leaves it out)",
+        "pfl-research's CIFAR-10 benchmark",
+    ),
+    "resnet18": Model(
+        resnet18, "ResNet-18 with GroupNorm, 3x3 stem", "udp-fl, dp-fedsam; groups ours"
+    ),
+    "wind-cnn": Model(
+        networks.wind_cnn,
+        "two convolutions along time, two dense layers",
+        "udp-fl, wind; sizes ours",
+        "series (1, 1, hours)",
+        "squared",
+    ),
+}
+
+
+def build(
+    name: str,
+    shape: Shape,
+    outputs: int,
+    seed: int,
+    *,
+    norm: str | None = None,
+    **settings: Any,
+) -> nn.Module:
+    """A model by its name, or a module, class or function by `file.py:name`.
+
+    Parameters come from `seed` only, whatever torch's own generator has done before, and leave it
+    as it was. `norm="group"` replaces batch normalisation by group normalisation.
+    """
+    if norm not in (None, "group"):
+        raise ValueError(f'Model {name}: norm = {norm!r}, allowed is "group" or nothing.')
+    if name not in MODELS and ":" not in name:
+        raise ValueError(
+            f"Model: name = {name!r} is unknown, allowed are {', '.join(MODELS)} and file.py:name."
+            f"{nearest(name, MODELS)}"
+        )
+    with seeded(seed):
+        if name in MODELS:
+            make, takes = MODELS[name].make, MODELS[name].takes
+            check_names(f"Model {name}", settings, list(inspect.signature(make).parameters)[2:])
+        else:
+            make, takes = own.factory(own.find(name), name), "what it was written for"
+        module = _made(name, takes, lambda: make(shape, outputs, **settings))
+        if not isinstance(module, nn.Module):
+            raise ValueError(
+                f"Model {name}: it gives a {type(module).__name__}, allowed is a torch.nn.Module."
+            )
+        if norm == "group":
+            module = group_normalised(module)
+        _check_answer(name, takes, module, shape, outputs)
+    if name in MODELS and MODELS[name].loss is not None:
+        cast(Any, module).loss = MODELS[name].loss
+    _check_loss(name, module)
+    return module
+
+
+@contextmanager
+def seeded(seed: int) -> Generator[None]:
+    """Torch's CPU generator at a state of this seed; afterwards where it was."""
+    start = int(Key.from_seed(seed).stream(0, None, "model").integers(1 << 62, 1)[0])
+    state = torch.get_rng_state()
+    # Not torch.manual_seed: it would seed the accelerators too, and nobody would put them back.
+    torch.default_generator.manual_seed(start)
+    try:
+        yield
+    finally:
+        torch.set_rng_state(state)
+
+
+def _made(name: str, takes: str, call: Callable[[], Any]) -> Any:
+    """What the call gives; a complaint of torch about sizes becomes one sentence."""
+    try:
+        return call()
+    except (ValueError, RuntimeError, TypeError, IndexError, AttributeError) as why:
+        first = str(why).strip().split("\n", 1)[0].rstrip(".")[:200]
+        raise ValueError(
+            f"Model {name}: it cannot take these records ({first or type(why).__name__}), allowed "
+            f"are {takes}."
+        ) from why
+
+
+def _check_answer(name: str, takes: str, module: nn.Module, shape: Shape, outputs: int) -> None:
+    """Two records through the model must give two rows of `outputs` numbers."""
+    training = {part: part.training for part in module.modules()}
+    module.eval()
+    with torch.no_grad():
+        answer: object = _made(name, takes, lambda: module(torch.zeros(2, *shape)))
+    for part, was in training.items():
+        part.training = was
+    if not isinstance(answer, Tensor) or tuple(answer.shape) != (2, outputs):
+        gave = tuple(answer.shape) if isinstance(answer, Tensor) else type(answer).__name__
+        raise ValueError(
+            f"Model {name}: two records of shape {shape} give {gave}, allowed is a tensor of shape "
+            f"(2, {outputs})."
+        )
+
+
+def _check_loss(name: str, module: nn.Module) -> None:
+    loss = getattr(module, "loss", None)
+    if loss is not None and loss not in LOSSES:
+        raise ValueError(
+            f"Model {name}: loss = {loss!r}, allowed are {', '.join(LOSSES)}."
+            f"{nearest(str(loss), LOSSES)}"
+        )
