@@ -48,40 +48,70 @@ def to_world(
 
 
 def published(
-    r: Round, train: dict[str, Upload], sizes: Sizes, relation: Relation
+    r: Round, vectors: dict[str, Upload], sizes: Sizes, relation: Relation
 ) -> tuple[Release, ...]:
-    """The aggregates after `publish`, under the cohort's coin where it goes with the relation."""
+    """The aggregates after `publish`, with the cohort's coin hidden if it can be, or in sight."""
+    words = r.cohort.words(sizes.clients)
+    ways: list[Release] = []
+    hides = relation is r.cohort.relation and hidden(r, sizes)
+    if hides:
+        ways.append(replace(behind_coin(r, sizes, relation), way=f"published {relation}"))
+    elif relation is Relation.ADD_REMOVE:
+        raise Refused("only Poisson cohorts hide whether a client is there at all")
+    if relation is not Relation.ADD_REMOVE and (not hides or len(vectors) < len(r.uploads)):
+        way = f"published {relation}" + (", coin in sight" if hides else "")
+        ways.append(replace(beside_coin(r, vectors, sizes, relation), way=way))
+    return tuple(replace(way, sampler=words) for way in ways)
+
+
+def behind_coin(r: Round, sizes: Sizes, relation: Relation) -> Release:
+    """Amplified by a coin that the world does not see.
+
+    The proof compares a client's round to one without it, or with somebody else in its place. All
+    that it sends is different there and could show the coin, so this covers every upload of the
+    round, test data too, whichever of them the row is about.
+    """
+    c, event = aggregated(r, r.uploads, sizes, relation)
+    others = r.cohort.size(sizes.clients) or 1  # bounds of whoever could stand in for the unit
+    return released(c, r.cohort.amplify(event, sizes.clients), "all", others)
+
+
+def beside_coin(r: Round, vectors: dict[str, Upload], sizes: Sizes, relation: Relation) -> Release:
+    """Without amplification: in some rounds the client takes part, and that may be seen."""
+    c, event = aggregated(r, vectors, sizes, relation)
+    chance = r.cohort.rate(sizes.clients)
+    if relation is Relation.REPLACE_ONE and isinstance(r.cohort, Poisson) and chance < 1:
+        return released(c, MixedDpEvent(chance, event), "all")
+    return replace(released(c, event, "participations"), chance=chance)
+
+
+def aggregated(
+    r: Round, vectors: dict[str, Upload], sizes: Sizes, relation: Relation
+) -> tuple[Claim, DpEvent]:
+    """These vectors summed, averaged and through `publish`: the claim and the event together."""
     claims: dict[str, Claim] = {}
-    for name, upload in train.items():
+    for name, upload in vectors.items():
         channel = r.channel if isinstance(r.channel, Sum) else Sum()
         c = channel.claim(sent(upload, sizes, relation), reports(r, sizes))
         c = r.aggregate.claim(c, r.cohort.expected(sizes.clients))
         claims[name] = fold(r.published(name), c)
-    c, event = together(claims)
-    cohort, words = r.cohort, r.cohort.words(sizes.clients)
-    named = f"published {relation}"
-    if relation is cohort.relation and (not isinstance(cohort, Fixed) or interchangeable(r)):
-        event = cohort.amplify(event, sizes.clients)
-    elif relation is Relation.ADD_REMOVE:
-        raise Refused("only Poisson cohorts hide whether a client is there at all")
-    elif relation is Relation.REPLACE_ONE and isinstance(cohort, Poisson) and cohort.q < 1:
-        event = MixedDpEvent(cohort.rate(sizes.clients), event)
-    else:
-        out = released(c, event, "participations")
-        chance = cohort.rate(sizes.clients)
-        return (replace(out, chance=chance, sampler=words, way=named),)
-    others = cohort.size(sizes.clients) or 1  # bounds of whoever could stand in for the unit
-    return (replace(released(c, event, "all", others), sampler=words, way=named),)
+    return together(claims)
 
 
-def interchangeable(r: Round) -> bool:
-    """Whether any client could stand in for the unit, as sampling without replacement needs.
+def hidden(r: Round, sizes: Sizes) -> bool:
+    """Whether the cohort's coin can be hidden from the world.
 
-    Its proof compares the unit's report with the other world's and with that of whoever is drawn
-    instead: all must obey the same bounds and bring the same noise, and the others' state must not
-    depend on whether the unit was drawn before.
+    Sampling without replacement needs that any client could stand in for the unit: its proof
+    compares the unit's report with the other world's and with that of whoever is drawn instead.
+    All must obey the same bounds and bring the same noise, the others' state must not depend on
+    whether the unit was drawn before, and nobody may drop out: clients who often do would leave
+    less noise, or abort the round, when they are drawn instead.
     """
-    return r.alike and r.aggregate.equal_weights and not r.local.remembers
+    if not isinstance(r.cohort, Fixed):
+        return isinstance(r.cohort, Poisson)
+    alike = r.alike and r.aggregate.equal_weights and not r.local.remembers
+    drops_out = isinstance(r.channel, Sum) and r.channel.survivors is not None
+    return alike and not drops_out and r.cohort.rate(sizes.clients) < 1
 
 
 def two_hops(way: Release) -> Release:

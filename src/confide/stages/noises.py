@@ -27,6 +27,7 @@ from confide.stages.bounds import finite, number
 from confide.stages.stage import PerClient, Shared, Stage, floating, positive
 
 NO_GRID = "floating point, no grid"
+SUMMED = "real arithmetic: what the noise is added to was summed up in floating point, which rounds"
 FLOATING = "real arithmetic: noise is drawn in floating point, whose gaps could tell values apart"
 
 
@@ -107,6 +108,7 @@ class Laplace(Stage):
                 return out.uncovered("Laplace on a sum proves nothing in unknown dimension")
             step = scale * LAPLACE_STEP
             l1, l2, linf = l1 + c.dim * step, l2 + c.dim**0.5 * step, linf + step
+            out = out.assuming(SUMMED)
         l1, l2, linf = (distance * LAPLACE_SLACK / scale for distance in (l1, l2, linf))
         return out.released(laplace_event(l1, l2, c.dim), per_coordinate=linf)
 
