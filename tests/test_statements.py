@@ -334,6 +334,13 @@ def test_the_statement_as_data() -> None:
         assert bool(row["reason"]) == (row["status"] == "infinite")
 
 
+def test_delta_is_at_most_a_tenth_of_a_unit_however_many_there_are() -> None:
+    sizes = replace(SIZES, most_records=250)
+    s = state([(dp_fedsam_c(), 3)], sizes)
+    assert s.cell("record", "world").delta == 1 / (10 * 500 * 250)
+    assert s.cell("client", "world").delta == 1 / (10 * 500)
+
+
 def test_the_statement_in_words() -> None:
     words = full().words()
     for part in (

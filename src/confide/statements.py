@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from math import exp, inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from confide.accounting.account import Answer
 from confide.accounting.account import epsilon as account
@@ -22,9 +22,11 @@ from confide.accounting.events import (
 )
 from confide.accounting.relations import Refused, Relation
 from confide.accounting.sequences import composed
-from confide.derive import Key, Release, derive
-from confide.engine.rounds import Round, Sizes
 from confide.published.value import Published
+
+if TYPE_CHECKING:
+    from confide.derive import Key, Release
+    from confide.engine.rounds import Round, Sizes
 
 VIEWS = {
     "device": "someone inside a client, who sees each example's gradient as it leaves `example`",
@@ -126,7 +128,8 @@ def state(
     noise together: a run that chose its multipliers, its sampling or its length from what it saw is
     stated by the cap of its filter instead (docs/proofs/filters.md).
 
-    `delta`: for every row; by default 1 / (10 x units). `key`: where the noise's key comes from.
+    `delta`: for every row; by default 1 / (10 x units), with as many units as there can be.
+    `key`: where the noise's key comes from.
     """
     plan = [(r, n) for r, n in rounds if n > 0]
     if not plan:
@@ -160,13 +163,15 @@ def cells_of(
     plan: list[tuple[Round, int]], sizes: Sizes, delta: float | None, group: str
 ) -> list[Cell]:
     """Every row for one group of clients."""
+    from confide.derive import derive  # stages load torch; who reads a statement has no need of it
+
     derived = [(derive(r, sizes), n) for r, n in plan]
     keys = list(derived[0][0])
     if any(list(ways) != keys for ways, _ in derived):
         raise Refused("rounds: their uploads have different names, so rows do not add up.")
     cells: list[Cell] = []
     for key in keys:
-        units = sizes.clients * (sizes.records if key[0] == "record" else 1)
+        units = sizes.clients * (sizes.largest if key[0] == "record" else 1)
         at = 1 / (10 * units) if delta is None else delta
         cells.append(best([cell_by(key, ways, at, group) for ways in arguments(key, derived)]))
     return cells
