@@ -1,4 +1,5 @@
 import copy
+import json
 import math
 import operator
 from collections.abc import Callable
@@ -131,6 +132,27 @@ def test_no_answer_is_asked_for_at_a_published_budget() -> None:
 def test_a_published_value_is_no_symbol_of_another_formula() -> None:
     with pytest.raises(TypeError, match=r"sigma is published .*; it must be a real number"):
         udp_fl.appendix_b_gaussian(2, 10, PRINTED)
+
+
+def test_the_row_beside_a_statement() -> None:
+    row = PRINTED.row()
+    assert row == {
+        "epsilon": PRINTED.value,
+        "delta": 1 / 500,
+        "unit": "client",
+        "source": f"{PRINTED.source}: {PRINTED.note}",
+    }
+    assert json.loads(json.dumps(row)) == row
+    sigma = published.fed_cdp.lemma_1_sigma(0.5, 1e-5)
+    with pytest.raises(ValueError, match=r"σ = .* is not an epsilon"):
+        sigma.row()
+    epsilons = [
+        published.fed_cdp.moments_epsilon(0.01, 6.0, 100, 1e-5),
+        published.fed_cdp.table_6("fed-cdp", "mnist", 100),
+        published.fed_cdp.definition_3(1.0, 1e-4, 0.1)[0],
+        udp_fl.section_4_1_epsilon(lambda a: udp_fl.table_3_gaussian(a, 1.0, 9.0), 3, 1e-5),
+    ]
+    assert [p.row()["delta"] for p in epsilons] == [1e-5, 1e-5, 1e-5, 1e-5]
 
 
 def test_it_can_not_be_changed() -> None:

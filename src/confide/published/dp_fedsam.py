@@ -55,7 +55,7 @@ def eq_16_epsilon(
         values.append(_eq_17(alpha, q, sigma, rounds, q_twice) + tail / (alpha - 1))
     if not values:
         raise ValueError("orders is empty; it must hold at least one number above 1.")
-    return _published(min(values), "ε", "eq. (16)", f"{EQ_16}, {EQ_17}", _note(q_twice))
+    return _published(min(values), "ε", "eq. (16)", f"{EQ_16}, {EQ_17}", _note(q_twice), delta)
 
 
 def _eq_17(alpha: float, q: float, sigma: float, T: int, q_twice: bool) -> float:
@@ -69,5 +69,7 @@ def _note(q_twice: bool) -> str:
     )
 
 
-def _published(value: float, symbol: str, place: str, formula: str, note: str) -> Published:
-    return Published(value, symbol, f"DP-FedSAM, {place}", formula, "client", note)
+def _published(
+    value: float, symbol: str, place: str, formula: str, note: str, delta: float | None = None
+) -> Published:
+    return Published(value, symbol, f"DP-FedSAM, {place}", formula, "client", note, delta)

@@ -34,7 +34,7 @@ def moments_epsilon(
     """
     value = _moments(rate("q", q), positive("sigma", sigma), count("steps", steps), delta)
     note = "Needs Poisson batches, sensitivity C and one noise per batch; the algorithm has none."
-    return _published(value, "ε", "Definition 5", MOMENTS_TEXT, unit, note)
+    return _published(value, "ε", "Definition 5", MOMENTS_TEXT, unit, note, delta)
 
 
 def table_6(
@@ -55,7 +55,8 @@ def table_6(
         raise ValueError("unit is 'record'; Table VI says Fed-SDP does not support it.")
     rounds = ROUNDS[dataset] * (count("L", L) if method == "fed-cdp" else 1)
     value = _moments(RATES[method], positive("sigma", sigma), rounds + 1, delta)
-    return _published(value, "ε", "Table VI", MOMENTS_TEXT, unit, _table_6_note(method, unit))
+    note = _table_6_note(method, unit)
+    return _published(value, "ε", "Table VI", MOMENTS_TEXT, unit, note, delta)
 
 
 def lemma_1_sigma(epsilon: float, delta: float) -> Published:
@@ -70,10 +71,10 @@ def definition_3(epsilon: float, delta: float, q: float) -> tuple[Published, Pub
     epsilon, q = positive("epsilon", epsilon), rate("q", q)
     text = "(log(1 + q (exp(ε) - 1)), q δ)"
     note = "Right for Poisson or without replacement; the paper states it for sampling with it."
-    amplified = math.log1p(q * (exp(epsilon) - 1))
+    amplified, delta = math.log1p(q * (exp(epsilon) - 1)), q * probability("delta", delta)
     return (
-        _published(amplified, "ε", "Definition 3", text, "record", note),
-        _published(q * probability("delta", delta), "δ", "Definition 3", text, "record", note),
+        _published(amplified, "ε", "Definition 3", text, "record", note, delta),
+        _published(delta, "δ", "Definition 3", text, "record", note),
     )
 
 
@@ -97,6 +98,12 @@ def _table_6_note(method: Method, unit: Unit) -> str:
 
 
 def _published(
-    value: float, symbol: str, place: str, formula: str, unit: Unit, note: str
+    value: float,
+    symbol: str,
+    place: str,
+    formula: str,
+    unit: Unit,
+    note: str,
+    delta: float | None = None,
 ) -> Published:
-    return Published(value, symbol, f"Fed-CDP, {place}", formula, unit, note)
+    return Published(value, symbol, f"Fed-CDP, {place}", formula, unit, note, delta)

@@ -163,7 +163,8 @@ def section_4_1_epsilon(
         raise ValueError("orders is empty; it must hold at least one whole number from 2 on.")
     text = "ε(δ,T) = min over α > 1 of { ε_α + log(1/δ)/(α-1) }, ε_α summed over T rounds"
     note = "The conversion is right; the value is as wrong as the divergence it is given."
-    return _published(min(totals), "ε(δ,T)", "section 4.1 and Algorithm 3", text, note)
+    place = "section 4.1 and Algorithm 3"
+    return _published(min(totals), "ε(δ,T)", place, text, note, delta)
 
 
 def _staircase_moment(alpha: float, lam: float, nu: float) -> float:
@@ -182,6 +183,11 @@ def _staircase_parts(alpha: float, lam: float, nu: float) -> tuple[float, float,
 
 
 def _published(
-    value: float | complex, symbol: str, place: str, formula: str, note: str = ""
+    value: float | complex,
+    symbol: str,
+    place: str,
+    formula: str,
+    note: str = "",
+    delta: float | None = None,
 ) -> Published:
-    return Published(value, symbol, f"UDP-FL, {place}", formula, "record", note)
+    return Published(value, symbol, f"UDP-FL, {place}", formula, "record", note, delta)

@@ -11,7 +11,7 @@ import cmath
 import math
 import numbers
 from dataclasses import dataclass
-from typing import Literal, NoReturn
+from typing import Any, Literal, NoReturn
 
 Unit = Literal["record", "client"]
 
@@ -31,6 +31,8 @@ class Published:
     """What one neighbour changes, as the paper says or its proof assumes."""
     note: str = ""
     """What a reader must know before trusting the value; empty when the formula is right."""
+    delta: float | None = None
+    """The delta that the paper prints with an epsilon, if it does."""
 
     # numpy would otherwise wrap the object in an array and compute with it element by element.
     __array_ufunc__ = None
@@ -52,6 +54,14 @@ class Published:
     def __str__(self) -> str:
         """One phrase for the published column of a statement."""
         return f"published {self.symbol} = {self.value:.6g} ({self.source}; unit {self.unit})"
+
+    def row(self) -> dict[str, Any]:
+        """The `published` field of the JSON contract; only an epsilon can stand there."""
+        if not self.symbol.startswith("ε") or isinstance(self.value, complex):
+            raise ValueError(f"{self} is not an epsilon, which is what stands beside a statement.")
+        epsilon = "inf" if self.value == math.inf else self.value
+        source = f"{self.source}: {self.note}" if self.note else self.source
+        return {"epsilon": epsilon, "delta": self.delta, "unit": self.unit, "source": source}
 
     def _refuse(self, *_: object) -> NoReturn:
         raise TypeError(
