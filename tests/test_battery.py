@@ -7,6 +7,7 @@ reason, and making a method less private never makes its statement smaller.
 import itertools
 import math
 import random
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -30,17 +31,24 @@ from confide.accounting.relations import Relation
 from confide.claims import Claim
 from confide.stages import (
     BallRandomizer,
+    Binomial,
     Clip,
+    DiscreteGaussian,
     Gaussian,
     Laplace,
     Mask,
+    Ordinal,
     Quantize,
+    RadialStaircase,
     RandK,
+    RandomizedResponse,
     Rotate,
     Scale,
     Skellam,
     Stage,
+    Staircase,
     TopK,
+    TwoPoint,
 )
 
 Stages = tuple[Stage, ...]
@@ -209,7 +217,8 @@ def check_insertion(order: Stages) -> None:
     assert fold(broken, start()).open, order
 
 
-def smaller_noise(stage: Stage) -> Stage | None:
+def smaller_noise(stage: Stage) -> Stage:
+    """The same noise with less of it, for each that can set an event."""
     match stage:
         case Gaussian(std):
             return Gaussian(std / 2)  # pyright: ignore
@@ -217,18 +226,28 @@ def smaller_noise(stage: Stage) -> Stage | None:
             return Laplace(scale / 2)  # pyright: ignore
         case Skellam(step, variance):
             return Skellam(step, variance / 2)
+        case DiscreteGaussian(step, sigma):
+            return DiscreteGaussian(step, sigma / 2)
+        case Binomial(step, trials):
+            return Binomial(step, trials // 4 * 2)
+        case Staircase(epsilon, delta):
+            return Staircase(2 * epsilon, delta)
+        case RadialStaircase(epsilon, delta):
+            return RadialStaircase(2 * epsilon, delta)
+        case RandomizedResponse(k, C, epsilon):
+            return RandomizedResponse(k, C, 2 * epsilon)
+        case TwoPoint(C, epsilon) | Ordinal(_, C, epsilon) | BallRandomizer(C, epsilon):
+            return replace(stage, epsilon=2 * epsilon)  # pyright: ignore
         case _:
-            return None
+            raise AssertionError(stage)
 
 
 def check_smaller_noise(order: Stages) -> None:
     place = setter(order)
     assert place is not None
-    weaker = smaller_noise(order[place])
-    if weaker is not None:
-        changed = (*order[:place], weaker, *order[place + 1 :])
-        now = cost(fold(order, start()).event)
-        assert more_or_equal(cost(fold(changed, start()).event), now), order
+    changed = (*order[:place], smaller_noise(order[place]), *order[place + 1 :])
+    now = cost(fold(order, start()).event)
+    assert more_or_equal(cost(fold(changed, start()).event), now), order
 
 
 def test_less_protection_never_costs_less() -> None:

@@ -95,6 +95,7 @@ def test_grid_noise_has_its_law(stage: Stage, weight: object) -> None:
         Staircase(1.0, 1.0),
         Skellam(STEP, 9.0),
         DiscreteGaussian(STEP, 3),
+        Binomial(STEP, 40),
     ],
     ids=lambda s: type(s).__name__,
 )

@@ -49,6 +49,34 @@ def test_randomised_response_follows_its_law() -> None:
     assert stay / ((1 - stay) / (k - 1)) == pytest.approx(math.exp(epsilon))
 
 
+@pytest.mark.parametrize(
+    ("stage", "levels"),
+    [
+        (RandomizedResponse(3, 1.0, 0.8), 3),
+        (TwoPoint(1.0, 0.8), 2),
+        (Ordinal(5, 1.0, 0.8), 5),
+    ],
+    ids=lambda a: type(a).__name__,
+)
+def test_neighbouring_entries_are_jointly_independent(stage: object, levels: int) -> None:
+    """Composition over entries needs every pair of outputs to follow the product of their laws."""
+    y = stage(torch.full((N,), 0.3), shared, own(0)).numpy()  # pyright: ignore
+    level = np.unique(np.round(y, 9), return_inverse=True)[1]
+    one = np.bincount(level, minlength=levels) / N
+    for pairs in (level.reshape(-1, 2), np.stack([level[: N // 2], level[N // 2 :]], 1)):
+        table = np.bincount(pairs[:, 0] * levels + pairs[:, 1], minlength=levels**2)
+        expected = np.outer(one, one).ravel() * len(pairs)
+        drawn = stats.chisquare(table, expected, ddof=levels - 1)
+        assert drawn.pvalue > LEAST_P
+
+
+@pytest.mark.parametrize("x", [-1.0, -0.2, 0.7])
+def test_the_two_point_bit_follows_its_law(x: float) -> None:
+    stage = TwoPoint(1.0, 1.0)
+    up = int((stage(torch.full((N,), x), shared, own(1)) > 0).sum())
+    assert stats.binomtest(up, N, 0.5 + x / (2 * stage.A)).pvalue > LEAST_P
+
+
 @pytest.mark.parametrize("x", [-1.0, -0.2, 0.0, 0.7, 1.0])
 def test_the_two_point_bit_is_unbiased(x: float) -> None:
     stage = TwoPoint(1.0, 1.0)
