@@ -47,6 +47,22 @@ class Flat:
         self._at: Tensor | None = None
         self.at(self.vector)
 
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The lengths of the layers in the vector's order: a weight and its bias are one."""
+        owner: dict[int, nn.Module] = {}
+        for part in self.module.modules():
+            for p in part.parameters(recurse=False):
+                owner.setdefault(id(p), part)
+        owners = [owner[id(p)] for p in self._parameters]
+        out: list[int] = []
+        for i, length in enumerate(self.lengths):
+            if i and owners[i] is owners[i - 1]:
+                out[-1] += length
+            else:
+                out.append(length)
+        return tuple(out)
+
     def load(self, w: Tensor) -> None:
         """Copy w into the vector of the module."""
         self.vector.copy_(w)

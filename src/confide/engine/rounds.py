@@ -14,6 +14,7 @@ from confide.aggregates import Aggregate, Mean, MeanOfPresent, WeightedMean
 from confide.channels import Each, Shuffle, Sum
 from confide.cohorts import All, Cohort, Epoch, Fixed, Poisson, Sampler, whole
 from confide.local import SGD, Step
+from confide.published.value import Published
 from confide.servers import Add, Server
 from confide.stages.stage import PerClient, Stage
 
@@ -217,6 +218,12 @@ class Round:
         return replace(self, local=local, upload=uploads, publish=publish, alike=False)
 
 
+def published_of(method: object, sizes: Sizes) -> Published | None:
+    """What the method's paper would print for these clients."""
+    claim: Any = getattr(method, "published", None)
+    return claim(sizes) if callable(claim) else claim
+
+
 def columns_of(stage: Stage) -> list[tuple[float, ...]]:
     """The per-client columns of one stage."""
     own = (getattr(stage, f.name) for f in fields(stage)) if is_dataclass(stage) else ()
@@ -242,6 +249,13 @@ class Past:
     model: Any = None
     earlier: tuple[Any, ...] = ()
     released: tuple[Released, ...] = ()
+
+    @property
+    def public(self) -> Sizes:
+        """The public numbers; whoever asks a method for a round must know them."""
+        if self.sizes is None:
+            raise ValueError("Past: sizes is None, allowed are the Sizes of a federation.")
+        return self.sizes
 
     def values(self, name: str, seen_by: str = "world") -> list[Any]:
         """What this observer saw under this name, in order.

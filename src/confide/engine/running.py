@@ -26,7 +26,7 @@ from confide.engine.devices import trainer_for
 from confide.engine.directory import Directory
 from confide.engine.flat import Flat
 from confide.engine.loop import Loop, Watch
-from confide.engine.rounds import Method
+from confide.engine.rounds import Method, published_of
 from confide.engine.spending import Budget
 from confide.engine.trainers import Recipe
 from confide.ledger import Ledger
@@ -132,8 +132,8 @@ def run(
         raise ValueError(f"run: dtype = {dtype!r}, allowed are {' and '.join(DTYPES)}.")
     federation = dealt(data, clients, partition, seed, validation, public, method)
     module, named = built(model, federation.data, seed, norm, method)
-    lengths = Flat(module, DTYPES[dtype]).lengths
-    sizes = spending.sizes_of(federation, lengths)
+    flat = Flat(module, DTYPES[dtype])
+    sizes = spending.sizes_of(federation, flat.layers)
     if budget is not None and calibrate:
         method = calibrated(method, sizes, budget, rounds)
     plan = spending.check_planned(method, sizes, rounds)
@@ -162,7 +162,7 @@ def run(
         if directory is not None and resume:
             progress = load_checkpoint(directory.private / "checkpoint.pt", fingerprint)
         progress = progress or Progress(
-            Flat(module, DTYPES[dtype]).vector.clone(), np.zeros(sizes.clients, np.int64)
+            flat.vector.clone(), np.zeros(sizes.clients, np.int64)
         )
         recipe = with_memory(recipe, progress)
         trainer = trainer_for(recipe, plan[0][0], sizes, device, workers)
@@ -298,7 +298,7 @@ def result(
     p = loop.progress
     if not p.plan:
         raise ValueError(f"run: {loop.stopped or 'the method has no rounds'}; nothing was trained.")
-    claim = getattr(loop.method, "published", None)
+    claim = published_of(loop.method, loop.sizes)
     statement = state(p.plan, loop.sizes, delta=loop.delta, published=claim, key="public seed")
     flat = Flat(module, p.model.dtype)
     return Run(
