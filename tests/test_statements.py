@@ -12,7 +12,7 @@ from confide.accounting.relations import Refused, Relation
 from confide.aggregates import MeanOfPresent, WeightedMean
 from confide.channels import Each, Shuffle, Sum
 from confide.cohorts import All, Epoch, Fixed, Poisson
-from confide.derive import derive
+from confide.derive import Release, derive
 from confide.engine import Local, Round, Sizes, Upload
 from confide.published import dp_fedsam
 from confide.stages import (
@@ -29,7 +29,7 @@ from confide.stages import (
     TopK,
     TwoPoint,
 )
-from confide.statements import Statement, state
+from confide.statements import Statement, epsilon_of, state
 
 C, SIGMA, M, Q = 0.2, 0.95, 500, 0.1
 SIZES = Sizes(clients=M, records=100, layers=(1000, 24))
@@ -147,6 +147,31 @@ def test_a_record_goes_with_its_client_in_two_hops() -> None:
     )
     assert 2 * client.epsilon < record.epsilon < 4 * client.epsilon
     assert record.epsilon == pytest.approx(2 * one.epsilon, rel=1e-4)
+
+
+@pytest.mark.parametrize("hops", [1, 2, 3, 5])
+def test_hops_are_above_the_exact_group_of_a_gaussian(hops: int) -> None:
+    mu, delta = 0.4, 1e-6
+    way = Release(GaussianDpEvent(1 / mu), Relation.ADD_REMOVE, "all", hops=hops)
+    stated = epsilon_of(way.event, delta, way, 0.0).epsilon
+    exact = gdp.epsilon(hops * mu, delta)
+    assert exact <= stated
+    if hops == 1:
+        assert stated == pytest.approx(exact, rel=1e-9)
+    # The rule itself, at what it found: h steps of e, and a geometric sum of deltas.
+    e = stated / hops
+    assert gdp.delta(mu, e) * sum(math.exp(e * i) for i in range(hops)) <= delta * (1 + 1e-9)
+
+
+def test_a_raw_loss_is_no_part_of_noisy_iterates() -> None:
+    """The engine's own loss looks at raw records, also where its upload is not marked so."""
+    local = Local(sampler=Poisson(0.1), example=(Clip(1.0),), batch=(Gaussian(2.0),))
+    silent = Round(cohort=Fixed(50), local=local)
+    loud = Round(cohort=Fixed(50), local=local, upload={"update": Upload(), "loss": Upload((), 1)})
+    assert state([(silent, 3)], SIZES).cell("record", "server").status == "proved"
+    cell = state([(loud, 3)], SIZES).cell("record", "server")
+    assert cell.status == "infinite"
+    assert "loss: made from raw data" in cell.reason
 
 
 def test_the_order_of_stages_decides() -> None:

@@ -171,10 +171,14 @@ def cells_of(
         raise Refused("rounds: their uploads have different names, so rows do not add up.")
     cells: list[Cell] = []
     for key in keys:
-        units = sizes.clients * (sizes.largest if key[0] == "record" else 1)
-        at = 1 / (10 * units) if delta is None else delta
+        at = default_delta(key[0], sizes) if delta is None else delta
         cells.append(best([cell_by(key, ways, at, group) for ways in arguments(key, derived)]))
     return cells
+
+
+def default_delta(unit: str, sizes: Sizes) -> float:
+    """1 / (10 x units), with as many units as there can be."""
+    return 1 / (10 * sizes.clients * (sizes.largest if unit == "record" else 1))
 
 
 def arguments(
@@ -261,19 +265,19 @@ LEAST_DELTA = 1e-18
 
 
 def epsilon_of(event: DpEvent, delta: float, way: Release, fails: float) -> Answer:
-    """Epsilon when bounds fail with this probability over the run, and over one or two hops.
+    """Epsilon when bounds fail with this probability over the run, and over one or more hops.
 
     Proof. Outside of the failures the run is (e, d)-DP; a failure costs at most its probability in
-    one world and e^e times that in the other, so it is (e, d + (1 + e^e) fails)-DP. Two (e, d)
-    steps in a row are (2 e, (1 + e^e) d)-DP. Any e at which what is needed is at most delta is
-    therefore right; the search goes up from the e without failures and tests each one.
+    one world and e^e times that in the other, so it is (e, d + (1 + e^e) fails)-DP. h (e, d) steps
+    in a row are (h e, (1 + e^e + ... + e^((h-1) e)) d)-DP. Any e at which what is needed is at most
+    delta is therefore right; the search goes up from the e without failures and tests each one.
     """
     answer = account(event, delta, way.relation)
     if (fails == 0 and way.hops == 1) or answer.epsilon == inf:
         return answer
     for _ in range(200):
         e = answer.epsilon * (1 + 1e-8) + 1e-12
-        share = 1.0 if way.hops == 1 else 1 / (1 + exp(min(e, 700.0)))
+        share = 1 / sum(exp(min(hop * e, 700.0)) for hop in range(way.hops))
         left = delta * share - (1 + exp(min(e, 700.0))) * fails
         if left < LEAST_DELTA:
             break

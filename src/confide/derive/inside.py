@@ -56,12 +56,15 @@ def inside(r: Round, train: dict[str, Upload], sizes: Sizes, unit: str) -> Relea
 
 
 def looks_again(local: Local, train: dict[str, Upload]) -> str:
-    """What is computed from raw data beside the gradients of the local steps, in words."""
+    """What is computed from raw data beside the gradients of the local steps, in words.
+
+    The engine's own `loss` is one of these things, whatever its upload says about it.
+    """
     if local.remembers:
         return "the client's own state has seen raw data, and noise in the local steps misses it"
     if local.step.losses:
         return "a local step looks at raw losses, and noise on gradients misses them"
-    raw = [n for n, u in train.items() if u.data != "iterates"]
+    raw = [n for n, u in train.items() if u.data != "iterates" or (n == "loss" and not u.value)]
     return f"{raw[0]}: made from raw data, noise in the local steps misses it" if raw else ""
 
 
