@@ -323,6 +323,14 @@ def test_a_client_whose_gradients_are_counted_shows_its_size() -> None:
     assert "a client's number of records is public" in way.assumptions
 
 
+def test_a_client_without_enough_records_for_a_batch_is_told_apart() -> None:
+    for sampler in (All(), Fixed(5), Epoch(5), Poisson(0.1)):
+        local = Local(sampler=sampler, example=(Clip(1.0),), batch=(Gaussian(200.0),))
+        (way,) = proved(with_(DPSGD, local=local), "client", "server")
+        public = "a client's number of records is public" in way.assumptions
+        assert public is not isinstance(sampler, Poisson)
+
+
 def test_weighted_means_say_what_they_assume_everywhere() -> None:
     r = with_(DPSGD, local=Local(sampler=Fixed(5), example=(Clip(1.0),), batch=(Gaussian(2.0),)),
               aggregate=WeightedMean(cap=60.0, by=600.0))  # fmt: skip

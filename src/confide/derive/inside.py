@@ -11,7 +11,7 @@ from confide.accounting.sequences import repeated
 from confide.aggregates import MeanOfPresent
 from confide.channels import summed
 from confide.claims import Claim
-from confide.cohorts import All, Epoch, Poisson
+from confide.cohorts import Epoch, Poisson
 from confide.derive.release import Release, fold, released, unproved
 from confide.engine.rounds import Local, Round, Sizes, Upload
 
@@ -109,7 +109,7 @@ def batch_of_client(local: Local, sizes: Sizes) -> Claim:
     )
     event = total.event_of(noise) if noise is not None else None
     total = total.released(event) if event is not None else total
-    if isinstance(local.sampler, All | Epoch):
+    if not isinstance(local.sampler, Poisson):  # a fixed batch needs its m records
         total = total.assuming(PUBLIC_RECORDS)
     return averaged(local, fold(local.batch, total), sizes.largest)
 
