@@ -9,6 +9,8 @@ from torch import nn
 from confide.engine.flat import Flat
 from confide.engine.gradients.autograd import Autograd
 from confide.engine.gradients.bookkeeping import Bookkeeping, separable
+from confide.engine.gradients.byhand import ByHand, chained
+from confide.engine.gradients.dropout import install
 from confide.engine.gradients.plain import Plain
 from confide.engine.gradients.protocol import ExampleGradient, Gradient
 from confide.engine.gradients.vmapped import Vmapped
@@ -27,6 +29,16 @@ def gradient_of(model: nn.Module | Flat, loss: Loss | str, strategy: str = "auto
     check_strategy(strategy, WAYS)
     if strategy == "plain":
         return Plain(flat, function)
+    if strategy == "autograd":
+        return Autograd(flat, function)
+    install(flat.module)
+    if chained(flat):
+        return ByHand(flat, function)
+    if strategy == "by hand":
+        raise ValueError(
+            "strategy = 'by hand' needs an nn.Sequential of Linear, Conv2d, GroupNorm, ReLU, "
+            "MaxPool2d, Flatten, Unflatten and Dropout; allowed for this model is 'autograd'."
+        )
     return Autograd(flat, function)
 
 

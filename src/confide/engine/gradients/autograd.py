@@ -51,13 +51,16 @@ class Autograd:
     def descend(self, w: Tensor, x: Tensor, y: Tensor, rate: float) -> bool:
         """Step along the mean gradient, one fused addition for each parameter."""
         if len(x):
-            if self._at is not w:
-                self._at, self._views = w, self.flat.split(w)
             grads = self._grads(w, x, y)
-            used = [(v, g) for v, g in zip(self._views, grads, strict=True) if g is not None]
+            used = [(v, g) for v, g in zip(self._views_of(w), grads, strict=True) if g is not None]
             for view, g in used:
                 view.add_(g, alpha=-rate / len(x))
         return True
+
+    def _views_of(self, w: Tensor) -> list[Tensor]:
+        if self._at is not w:
+            self._at, self._views = w, self.flat.split(w)
+        return self._views
 
     def _grads(self, w: Tensor, x: Tensor, y: Tensor) -> Slopes:
         module = self.flat.at(w)

@@ -15,6 +15,7 @@ WORD = (1 << 64) - 1
 STEP = 0x9E3779B97F4A7C15
 FIRST, SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 WHOLE_CHANNELS = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
+PARTS = {8: torch.int8, 16: torch.int16, 32: torch.int32}
 
 
 class Masks:
@@ -82,11 +83,15 @@ def install(module: nn.Module) -> Masks:
 
 
 def keep(key: int, rows: Tensor, size: int, p: float) -> Tensor:
-    """Which of `size` elements of each row stay: each with probability 1 - p to 2^-32.
+    """Which of `size` elements of each row stay: each with probability 1 - p, to 2^-32 of it.
 
-    One word serves two elements: one compares all of it, the other its lower half.
+    A word serves 8 elements if p is a multiple of 2^-8 (0.25, 0.5), else 4 or 2. Its bytes are
+    read in the order of every machine that torch is built for, the lowest first.
     """
-    words = (size + 1) // 2
+    bits, part = next(
+        (bits, part) for bits, part in PARTS.items() if bits == 32 or (p * 2**bits).is_integer()
+    )
+    words = -(-size * bits // 64)
     counter = torch.arange(words, device=rows.device) * signed(STEP) + signed(key)
     z = (rows * signed(words * STEP)).view(-1, 1) + counter
     z ^= (z >> 30) & (WORD >> 30)
@@ -94,8 +99,8 @@ def keep(key: int, rows: Tensor, size: int, p: float) -> Tensor:
     z ^= (z >> 27) & (WORD >> 27)
     z *= signed(SECOND)
     z ^= (z >> 31) & (WORD >> 31)
-    least = (min(round(p * 2**32), 2**32 - 1) << 32) - 2**63
-    return torch.cat([z >= least, (z << 32) >= least], 1)[:, :size]
+    least = min(round(p * 2**bits), 2**bits - 1) - 2 ** (bits - 1)
+    return (z.view(part) >= least)[:, :size]
 
 
 def mixed(value: int) -> int:
