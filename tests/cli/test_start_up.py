@@ -3,34 +3,29 @@
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
 CALL = "import sys; from confide.cli import main; sys.exit(main(sys.argv[1:]))"
-ACCOUNT = [
-    "account",
-    "--noise",
-    "gaussian",
-    "--multiplier",
-    "4",
-    "--rate",
-    "0.01",
-    "--delta",
-    "1e-5",
-]
+ACCOUNT = (
+    "account --noise gaussian --multiplier 4 --rate 0.01 --steps 10000 --delta 1e-5".split()  # noqa: SIM905
+)
+
+
+def busy(words: list[str]) -> float:
+    """Processor seconds of a fresh process: its time on a machine that does nothing else."""
+    child = subprocess.Popen([sys.executable, "-c", CALL, *words], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    assert child.returncode == 0
+    return used.ru_utime + used.ru_stime
 
 
 @pytest.mark.parametrize(("words", "bar"), [(["--help"], 0.5), (ACCOUNT, 1.5)])
 def test_the_promised_seconds_are_kept(words: list[str], bar: float) -> None:
-    """The quickest of a few fresh processes, as other tests share the machine."""
     taken: list[float] = []
-    while len(taken) < 6 and min(taken, default=bar) >= bar:
-        began = time.perf_counter()
-        subprocess.run(
-            [sys.executable, "-c", CALL, *words], check=True, stdout=subprocess.PIPE, env=os.environ
-        )
-        taken.append(time.perf_counter() - began)
+    while len(taken) < 5 and min(taken, default=bar) >= bar:
+        taken.append(busy(words))
     assert min(taken) < bar, taken
 
 
@@ -45,4 +40,4 @@ def test_account_loads_no_torch() -> None:
         "import sys; from confide.cli import main; "
         "main(sys.argv[1:]); sys.exit('torch' in sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code, *ACCOUNT], check=True, stdout=subprocess.PIPE)
+    subprocess.run([sys.executable, "-c", code, *ACCOUNT], check=True, stdout=subprocess.DEVNULL)
