@@ -1,0 +1,62 @@
+"""`confide report`: one self-contained HTML file about one or several runs."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from confide.cli import Wrong
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "runs",
+        metavar="RUN",
+        nargs="+",
+        type=Path,
+        help="a run directory, or a directory of runs; several are compared side by side",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        type=Path,
+        help="where to write; by default report.html in the run's public directory, for several "
+        "runs in the current one",
+    )
+
+
+def example() -> str:
+    """One call that works."""
+    return "confide report runs/quickstart --out report.html"
+
+
+def run(given: argparse.Namespace) -> dict[str, Any]:
+    """Read the runs, write the page."""
+    from confide.report import NotARun, write_report
+    from confide.report.record import find_runs
+
+    places = find_runs(given.runs)
+    out: Path = given.out or default(places)
+    if out.is_dir():
+        raise Wrong(f"report: --out {out} is a directory, allowed is a file.")
+    try:
+        write_report(places, out)
+    except NotARun as why:
+        raise Wrong(f"report: {why}") from why
+    except OSError as why:
+        raise Wrong(f"report: {out} cannot be written: {why.strerror}.") from why
+    return {"report": str(out), "runs": [str(place) for place in places]}
+
+
+def default(places: list[Path]) -> Path:
+    """Beside what it reports on."""
+    return places[0] / "public" / "report.html" if len(places) == 1 else Path("report.html")
+
+
+def show(answer: dict[str, Any]) -> None:
+    """Say where the page is."""
+    from confide.report.digits import counted
+
+    print(f"report of {counted(len(answer['runs']), 'run')}: {answer['report']}")
