@@ -222,7 +222,7 @@ def test_wrong_partitions_are_one_sentence(partition, says):
 
 @pytest.mark.parametrize("kind", ["dirichlet", "shards", "classes"])
 def test_a_regression_has_no_classes(kind):
-    with pytest.raises(ValueError, match="has no classes, allowed for a regression"):
+    with pytest.raises(ValueError, match=r"has no classes, allowed for a regression"):
         federate(
             dataset(classes=None),
             4,

@@ -5,9 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+PIP = {
+    "PIL.Image": "Pillow",
+    "datasets": "datasets",
+    "pyarrow.parquet": "pyarrow",
+    "sklearn.datasets": "scikit-learn",
+}
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,14 @@ def present(folder: Path, name: str) -> Path | None:
     return None
 
 
+def path_of(folder: Path, name: str) -> Path:
+    """The file, compressed or not."""
+    path = present(folder, name)
+    if path is None:
+        raise ValueError(f"Data: {folder / name} does not exist, nor with .gz at its end.")
+    return path
+
+
 def locate(ways: tuple[Way, ...]) -> Found | None:
     """The first way that works: files in any root before packages."""
     for way in ways:
@@ -87,3 +104,14 @@ def locate(ways: tuple[Way, ...]) -> Found | None:
         elif find_spec(way.module) is not None:
             return Found(way, way.name)
     return None
+
+
+def needed(module: str, thing: str) -> ModuleType:
+    """Import an optional package, or say how to get it."""
+    try:
+        return import_module(module)
+    except ImportError as why:
+        raise ValueError(
+            f"{thing}: the package {PIP[module]} is not installed, allowed is after "
+            "pip install 'confide[data]'."
+        ) from why

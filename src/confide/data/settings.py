@@ -57,6 +57,14 @@ def word(thing: str, name: str, value: Any, known: Iterable[str]) -> str:
     return value
 
 
+def words(thing: str, name: str, value: Any) -> tuple[str, ...]:
+    """One word or several."""
+    given = (value,) if isinstance(value, str) else value
+    if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
+        raise ValueError(f"{thing}: {name} = {value!r}, allowed is a word or a list of words.")
+    return tuple(given)
+
+
 def flag(thing: str, name: str, value: Any) -> bool:
     """True or false."""
     if not isinstance(value, bool):
