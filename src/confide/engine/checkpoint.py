@@ -35,6 +35,8 @@ class Progress:
     memory: Tensor | None = None
     remembered: Tensor | None = None
     output: str = ""  # the digest of the last release
+    examples: int = 0
+    seconds: float = 0.0
 
 
 class CheckpointError(ValueError):

@@ -25,14 +25,16 @@ class Directory:
 
     @classmethod
     def create(cls, path: Path) -> Directory:
-        """A new directory; one that holds a run already is refused."""
+        """A new directory, known as a run's from the start; one that holds a run is refused."""
         if (path / "private").exists() or (path / "public").exists():
             raise ValueError(
                 f"out: {path} holds a run already, allowed is a new directory, or --resume {path}."
             )
         (path / "public").mkdir(parents=True)
         (path / "private").mkdir(mode=0o700)
-        return cls(path)
+        made = cls(path)
+        made.write_json("private/run.json", {"format": 1})
+        return made
 
     @classmethod
     def open(cls, path: Path) -> Directory:

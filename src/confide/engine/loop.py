@@ -74,8 +74,6 @@ class Loop:
     budget: Budget | None = None
     delta: float | None = None
     stopped: str | None = None
-    examples: int = 0
-    seconds: float = 0.0
     caps: dict[str, Any] = field(default_factory=dict[str, Any])
     last: tuple[Round, Any] | None = None
 
@@ -94,8 +92,8 @@ class Loop:
             self.accept(r, cohort, model)
             examples = looked_at(r, self.weights[cohort])
             took = perf_counter() - began
-            self.examples += examples
-            self.seconds += took
+            self.progress.examples += examples
+            self.progress.seconds += took
             if watch is not None:
                 watch.round_done(self.progress.t, self.planned_rounds(), examples, took)
             if self.due():
@@ -263,16 +261,18 @@ class Loop:
         return row
 
     def spent(self) -> dict[str, float | str]:
-        """Epsilon so far for the rows that people watch."""
+        """Epsilon so far for the rows that people watch: those that are cheap, and the budget's."""
+        watched = [("client", "world"), ("client", "server"), ("record", "server")]
+        if self.budget is not None and self.budget.key[:2] not in watched:
+            watched.append(self.budget.key[:2])
         out: dict[str, float | str] = {}
-        for unit in ("client", "record"):
-            for observer in ("server", "world"):
-                key = (unit, observer, "update")
-                try:
-                    cell = spending.spent(self.progress.plan, self.sizes, key, self.delta)
-                except Refused:
-                    continue
-                out[f"{unit}/{observer}"] = cell.epsilon if isfinite(cell.epsilon) else "inf"
+        for unit, observer in watched:
+            key = (unit, observer, "update")
+            try:
+                cell = spending.spent(self.progress.plan, self.sizes, key, self.delta)
+            except Refused:
+                continue
+            out[f"{unit}/{observer}"] = cell.epsilon if isfinite(cell.epsilon) else "inf"
         return out
 
 

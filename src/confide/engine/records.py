@@ -78,7 +78,7 @@ def private(run: Run, loop: Loop, federation: Federation) -> dict[str, Any]:
         "seed": run.seed,
         "seconds": run.seconds,
         "examples_per_second": run.examples_per_second,
-        "examples": loop.examples,
+        "examples": loop.progress.examples,
         "participations_most": run.participations,
         "labels": None if shown is None else shown.tolist(),
         "class_names": list(federation.data.labels) or None,

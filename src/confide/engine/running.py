@@ -161,9 +161,7 @@ def run(
         progress = None
         if directory is not None and resume:
             progress = load_checkpoint(directory.private / "checkpoint.pt", fingerprint)
-        progress = progress or Progress(
-            flat.vector.clone(), np.zeros(sizes.clients, np.int64)
-        )
+        progress = progress or Progress(flat.vector.clone(), np.zeros(sizes.clients, np.int64))
         recipe = with_memory(recipe, progress)
         trainer = trainer_for(recipe, plan[0][0], sizes, device, workers)
         every = evaluate_every or max(1, total // 20)
@@ -280,9 +278,7 @@ def place(
         return
     directory = Directory.open(Path(out)) if resume else Directory.create(Path(out))
     path = directory.private / "ledger.sqlite"
-    with Ledger.open(path) if resume and path.exists() else Ledger.create(path, caps) as ledger:
-        if not resume:
-            directory.write_json("private/run.json", {"format": 1})
+    with Ledger.open(path) if path.exists() else Ledger.create(path, caps) as ledger:
         yield directory, ledger
 
 
@@ -309,8 +305,8 @@ def result(
         clients=loop.sizes.clients,
         rounds=p.t,
         metrics=tuple(p.metrics),
-        seconds=loop.seconds,
-        examples_per_second=loop.examples / loop.seconds if loop.seconds else 0.0,
+        seconds=p.seconds,
+        examples_per_second=p.examples / p.seconds if p.seconds else 0.0,
         statement=statement,
         published=claim,
         parameters=flat.state_dict(p.model.cpu()),

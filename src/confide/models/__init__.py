@@ -29,59 +29,100 @@ __all__ = ["MODELS", "Model", "build"]
 IMAGE = "images (channels, height, width)"
 
 
+DIGIT, COLOUR, GREY64, SERIES = (1, 28, 28), (3, 32, 32), (1, 64, 64), (1, 1, 48)
+
+
 @dataclass(frozen=True)
 class Model:
-    """A model of the list."""
+    """A model of the list; `example` is a shape and a number of outputs that its source has."""
 
     make: Callable[..., nn.Module]
     what: str
     source: str
+    example: tuple[Shape, int]
     takes: str = IMAGE
     loss: str | None = None  # None: the task's own
 
 
 MODELS = {
     "mlp": Model(
-        networks.mlp, "dense layers with ReLU; hidden = [32]", "ours: the quick start", "any shape"
+        make=networks.mlp,
+        what="dense layers with ReLU; hidden = [32]",
+        source="ours: the quick start",
+        example=(DIGIT, 10),
+        takes="any shape",
     ),
-    "mlp256": Model(networks.mlp256, "one hidden layer of 256", "udp-crd", "any shape"),
+    "mlp256": Model(
+        make=networks.mlp256,
+        what="one hidden layer of 256",
+        source="udp-crd, MNIST",
+        example=(DIGIT, 10),
+        takes="any shape",
+    ),
     "svm": Model(
-        networks.svm, "linear, multi-class hinge loss", "udp-crd, eq. (32)", "any shape", "hinge"
+        make=networks.svm,
+        what="linear, multi-class hinge loss",
+        source="udp-crd, IPUMS",
+        example=((58,), 2),
+        takes="any shape",
+        loss="hinge",
     ),
     "tabular": Model(
-        networks.tabular, "two hidden layers, 64 and 32", "fed-cdp; widths ours", "any shape"
+        make=networks.tabular,
+        what="two hidden layers; hidden = [64, 32]",
+        source="fed-cdp, Adult and cancer; widths ours",
+        example=((105,), 2),
+        takes="any shape",
     ),
     "cnn1": Model(
-        networks.cnn1, "one 5x5 convolution, padding 4", "udp-crd; 16 channels and pooling ours"
+        make=networks.cnn1,
+        what="one 5x5 convolution of padding 4, pooling, one dense layer",
+        source="udp-crd, CIFAR-10; 16 channels and pooling ours",
+        example=(COLOUR, 10),
     ),
     "cnn2": Model(
-        networks.cnn2, "two 5x5 convolutions, two dense layers", "udp-fl, MNIST; widths ours"
+        make=networks.cnn2,
+        what="two 5x5 convolutions with pooling, two dense layers",
+        source="udp-fl, MNIST; sizes ours",
+        example=(DIGIT, 10),
     ),
     "cnn2-flat": Model(
-        networks.cnn2_flat, "two 5x5 convolutions, one dense layer", "fed-cdp; widths ours"
+        make=networks.cnn2_flat,
+        what="two 5x5 convolutions with pooling, one dense layer",
+        source="fed-cdp, images; sizes ours",
+        example=(COLOUR, 62),
     ),
     "cnn4": Model(
-        networks.cnn4,
-        "four 3x3 convolutions, two dense layers",
-        "udp-fl, Medical MNIST; widths ours",
+        make=networks.cnn4,
+        what="four 3x3 convolutions with pooling, two dense layers",
+        source="udp-fl, Medical MNIST; sizes ours",
+        example=(GREY64, 6),
     ),
     "leaf-cnn": Model(
-        networks.leaf_cnn, "two 5x5 convolutions, dense 512", "dp-fedsam, EMNIST; LEAF's channels"
+        make=networks.leaf_cnn,
+        what="two 5x5 convolutions with pooling, dense 512",
+        source="dp-fedsam, EMNIST; 32 and 64 channels from LEAF",
+        example=(DIGIT, 62),
     ),
     "simple-cnn": Model(
-        networks.simple_cnn,
-        "two 3x3 convolutions, dense 128, dropout (dropout = false leaves it out)",
-        "pfl-research's CIFAR-10 benchmark",
+        make=networks.simple_cnn,
+        what="two 3x3 convolutions, one pooling, dense 128; dropout = false leaves dropout out",
+        source="pfl-research's CIFAR-10 benchmark",
+        example=(COLOUR, 10),
     ),
     "resnet18": Model(
-        resnet18, "ResNet-18 with GroupNorm, 3x3 stem", "udp-fl, dp-fedsam; groups ours"
+        make=resnet18,
+        what="ResNet-18 with GroupNorm, the first layer 3x3 without pooling",
+        source="udp-fl and dp-fedsam, CIFAR; groups ours",
+        example=(COLOUR, 10),
     ),
     "wind-cnn": Model(
-        networks.wind_cnn,
-        "two convolutions along time, two dense layers",
-        "udp-fl, wind; sizes ours",
-        "series (1, 1, hours)",
-        "squared",
+        make=networks.wind_cnn,
+        what="two convolutions along time with pooling, two dense layers",
+        source="udp-fl, wind; sizes ours",
+        example=(SERIES, 48),
+        takes="series (1, 1, hours)",
+        loss="squared",
     ),
 }
 

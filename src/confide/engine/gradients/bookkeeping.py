@@ -16,13 +16,14 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from confide.engine.flat import Flat
 from confide.engine.gradients.autograd import arranged, slopes
+from confide.engine.gradients.byhand import ByHand, chained
 from confide.engine.gradients.clipping import Bound, clip_row, factors, groups_of
 from confide.engine.gradients.dropout import install
-from confide.engine.gradients.layers import KINDS, Part, Rows, understood
+from confide.engine.gradients.layers import KINDS, Call, Part, Rows, understood
 from confide.engine.gradients.vmapped import Vmapped
 from confide.losses import Loss
 
-Call = tuple[nn.Module, Tensor, GradientEdge]
+Recorded = tuple[nn.Module, Tensor, GradientEdge]
 
 
 class NotSeparable(Exception):
@@ -45,6 +46,7 @@ class Bookkeeping:
         self._sum = torch.zeros_like(flat.vector)
         self._pieces = torch.split(self._sum, list(flat.lengths))
         self._groups: tuple[Bound, list[int] | None] | None = None
+        self._chain = ByHand(flat, loss) if chained(flat) else None
         self._checked = False
         self._other: Vmapped | None = None
 
@@ -65,13 +67,13 @@ class Bookkeeping:
         if (parts := self._parts(w, x, y)) is None:
             assert self._other is not None
             return self._other.clipped(w, x, y, stage)
-        self._sum.zero_()
         scales = None
         if groups is not None and stage.p == 2:
             nothing = torch.zeros(len(x), dtype=torch.float64, device=w.device)
             squares = [part.squares() if part else nothing for part in parts]
             scales = factors(torch.stack(squares, 1), stage, groups)
         if scales is None:
+            self._sum.zero_()
             for i in range(len(x)):
                 self._sum += clip_row(self._rows(parts, i, i + 1)[0], stage)
             return self._sum
@@ -79,7 +81,9 @@ class Bookkeeping:
             self._pieces, parts, scales.to(w.dtype).unbind(1), strict=True
         ):
             if part:
-                part.add(piece, scale)
+                part.write(piece, scale)
+            else:
+                piece.zero_()
         return self._sum
 
     def each(self, w: Tensor, x: Tensor, y: Tensor) -> Tensor:
@@ -109,37 +113,39 @@ class Bookkeeping:
         """Each parameter's part of the per-example gradients; None: vmap has to do it."""
         if self._other:
             return None
-        module = self.flat.at(w)
         try:
-            if not self._checked:
-                self._check(module, arranged(w, x[[0, -1]]), y[[0, -1]])
-                self._checked = True
-            self._masks.next_batch()
-            with self._recorded() as calls:
-                losses = self.loss(module(arranged(w, x)), y)
-            return self._assembled(calls, losses)
+            calls = self._chain.calls(w, x, y) if self._chain else self._calls(w, x, y)
         except NotSeparable:
             self._other = Vmapped(self.flat, self.loss)
             return None
-
-    def _assembled(self, calls: list[Call], losses: Tensor) -> list[Part | None]:
-        grads = slopes(losses.sum(), [c[2] for c in calls])
         found: list[list[Part]] = [[] for _ in self._pieces]
-        for (layer, x, _), g in zip(calls, grads, strict=True):
-            if g is None:
-                continue
-            if len(x) != len(losses) or len(g) != len(losses):
-                raise NotSeparable
-            for name, part in KINDS[type(layer)](layer, x.detach(), g).items():
+        for layer, inputs, g in calls:
+            for name, part in KINDS[type(layer)](layer, inputs, g).items():
                 place = self._places.get(id(getattr(layer, name)))
                 if place is not None:
                     found[place].append(part)
-        return [added(parts, len(losses)) for parts in found]
+        return [added(parts, len(x)) for parts in found]
+
+    def _calls(self, w: Tensor, x: Tensor, y: Tensor) -> list[Call]:
+        module = self.flat.at(w)
+        if not self._checked:
+            self._check(module, arranged(w, x[[0, -1]]), y[[0, -1]])
+            self._checked = True
+        self._masks.next_batch()
+        with self._recorded() as calls:
+            losses = self.loss(module(arranged(w, x)), y)
+        grads = slopes(losses.sum(), [edge for _, _, edge in calls])
+        used = [
+            (c[0], c[1].detach(), g) for c, g in zip(calls, grads, strict=True) if g is not None
+        ]
+        if any(len(inputs) != len(x) or len(g) != len(x) for _, inputs, g in used):
+            raise NotSeparable
+        return used
 
     @contextmanager
-    def _recorded(self, *, cut: bool = False) -> Generator[list[Call]]:
+    def _recorded(self, *, cut: bool = False) -> Generator[list[Recorded]]:
         """Note every layer's inputs and outputs; `cut` the graph after each layer."""
-        calls: list[Call] = []
+        calls: list[Recorded] = []
 
         def note(layer: nn.Module, args: Any, kwargs: Any, output: Tensor) -> Tensor:
             x = args[0] if args else next(iter(kwargs.values()))

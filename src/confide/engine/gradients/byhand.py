@@ -17,7 +17,7 @@ from confide.engine.flat import Flat
 from confide.engine.gradients import chain
 from confide.engine.gradients.autograd import Autograd, arranged
 from confide.engine.gradients.dropout import Dropout
-from confide.engine.gradients.layers import understood
+from confide.engine.gradients.layers import Call, understood
 from confide.losses import Loss, cross_entropy
 
 FRESH = (nn.Linear, nn.Conv2d, nn.MaxPool2d, nn.GroupNorm)
@@ -59,13 +59,32 @@ class ByHand(Autograd):
         views = self._views_of(w)
         for layer in self._trained:
             layer.aim(views, to, beta, alpha)
+        g = self._forward(w, x, y)
+        for layer, deeper in self._back:
+            g = layer.backward(g, deeper)
+
+    @torch.no_grad()
+    def calls(self, w: Tensor, x: Tensor, y: Tensor) -> list[Call]:
+        """Every trained layer with its input and the gradient of its output."""
+        views = self._views_of(w)
+        for layer in self._trained:
+            layer.aim(views, [], 0, 0)
+        g, calls = self._forward(w, x, y), list[Call]()
+        for layer, deeper in self._back:
+            if isinstance(layer, chain.Trained):
+                calls.append((layer.module, layer.x, g))
+                g = layer.through(g) if deeper else g
+            else:
+                g = layer.backward(g, deeper)
+        return calls
+
+    def _forward(self, w: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        """Through all layers, to the gradient of the outputs."""
         self._masks.next_batch()
         x = arranged(w, x)
         for layer in self._layers:
             x = layer.forward(x)
-        g = slope(self.loss, x, y)
-        for layer, deeper in self._back:
-            g = layer.backward(g, deeper)
+        return slope(self.loss, x, y)
 
 
 def slope(loss: Loss, outputs: Tensor, y: Tensor) -> Tensor:
@@ -102,7 +121,7 @@ def known(layer: nn.Module) -> bool:
 def chained(flat: Flat) -> bool:
     """Whether a model is a chain of known layers, each used once and trained as a whole."""
     layers = links(flat.module)
-    if layers is None or any(getattr(m, "_forward_hooks") for m in flat.module.modules()):
+    if layers is None or any(m._forward_hooks for m in flat.module.modules()):
         return False
     parameters = [id(p) for layer in layers for p in layer.parameters()]
     return parameters == [id(p) for p in flat.parameters]
@@ -124,7 +143,7 @@ def by_hand(layer: nn.Module, last: nn.Module | None, places: dict[int, int]) ->
     mine = [places.get(id(getattr(layer, name, None))) for name in ("weight", "bias")]
     match layer:
         case nn.Linear():
-            return chain.Linear(mine)
+            return chain.Linear(layer, mine)
         case nn.Conv2d():
             return chain.Conv2d(layer, mine)
         case nn.GroupNorm():

@@ -33,14 +33,22 @@ class Layer(Protocol):
 class Trained:
     """A layer with parameters; `backward` makes each target `beta` target + `alpha` gradient."""
 
-    def __init__(self, places: Sequence[int | None]) -> None:
-        """Where its weight and its bias lie among the parameters; None: it has none."""
-        self._places = places
+    x: Tensor
+
+    def __init__(self, module: nn.Module, places: Sequence[int | None]) -> None:
+        """The module, and where its weight and bias lie among the parameters (None: it has none)."""
+        self.module, self._places = module, places
+
+    def through(self, g: Tensor) -> Tensor:
+        """From the gradient of the output to that of the input, and nothing else."""
+        raise NotImplementedError
 
     def aim(self, views: list[Tensor], to: list[Tensor], beta: float, alpha: float) -> None:
         """Compute at some parameters, and add the gradients somewhere."""
         self.weight, self.bias = (None if i is None else views[i] for i in self._places)
-        self.weight_to, self.bias_to = (None if i is None else to[i] for i in self._places)
+        self.weight_to, self.bias_to = (
+            to[i] if to and i is not None else None for i in self._places
+        )
         self.beta, self.alpha = beta, alpha
 
     def add(self, target: Tensor | None, g: Tensor) -> None:
@@ -58,20 +66,24 @@ class Linear(Trained):
 
     def forward(self, x: Tensor) -> Tensor:
         """W x + b."""
-        self.shape, self.x = x.shape, x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
+        self.x = x
         assert self.weight is not None
-        if self.bias is not None and self.x.shape[1] >= LONG:
-            out = torch.addmm(self.bias.unsqueeze(1), self.weight, self.x.t()).t()
-        else:
-            out = nn.functional.linear(self.x, self.weight, self.bias)
-        return out if x.dim() == 2 else out.reshape(*x.shape[:-1], -1)
+        if self.bias is not None and x.dim() == 2 and x.shape[1] >= LONG:
+            return torch.addmm(self.bias.unsqueeze(1), self.weight, x.t()).t()
+        return nn.functional.linear(x, self.weight, self.bias)
+
+    def through(self, g: Tensor) -> Tensor:
+        """W' g."""
+        return g @ self.weight
 
     def backward(self, g: Tensor, deeper: bool) -> Tensor:
         """The weights change in the product that computes their gradient."""
-        g = g if g.dim() == 2 else g.reshape(-1, g.shape[-1])
-        assert self.weight is not None and self.weight_to is not None
-        back = (g @ self.weight).view(self.shape) if deeper else g
-        self.weight_to.addmm_(g.t(), self.x, beta=self.beta, alpha=self.alpha)
+        back = self.through(g) if deeper else g
+        x = self.x
+        if x.dim() > 2:
+            g, x = g.reshape(-1, g.shape[-1]), x.reshape(-1, x.shape[-1])
+        assert self.weight_to is not None
+        self.weight_to.addmm_(g.t(), x, beta=self.beta, alpha=self.alpha)
         if self.bias_to is not None:
             self.add(self.bias_to, g.sum(0))
         return back
@@ -82,7 +94,7 @@ class Conv2d(Trained):
 
     def __init__(self, layer: nn.Conv2d, places: Sequence[int | None]) -> None:
         """The geometry of torch's own."""
-        super().__init__(places)
+        super().__init__(layer, places)
         self.stride, self.dilation = list(layer.stride), list(layer.dilation)
         self.padding = padding_of(layer)
         self.groups, self.outputs = layer.groups, layer.out_channels
@@ -95,12 +107,19 @@ class Conv2d(Trained):
             False, [0, 0], self.groups,
         )  # fmt: skip
 
+    def through(self, g: Tensor) -> Tensor:
+        """The transposed convolution."""
+        return self._gradients(g, [True, False, False])[0]
+
+    def _gradients(self, g: Tensor, wanted: list[bool]) -> tuple[Tensor, Tensor, Tensor]:
+        return aten.convolution_backward(
+            g, self.x, self.weight, [self.outputs], self.stride, self.padding, self.dilation,
+            False, [0, 0], self.groups, wanted,
+        )  # fmt: skip
+
     def backward(self, g: Tensor, deeper: bool) -> Tensor:
         """All three gradients in one call."""
-        back, weight, bias = aten.convolution_backward(
-            g, self.x, self.weight, [self.outputs], self.stride, self.padding, self.dilation,
-            False, [0, 0], self.groups, [deeper, True, self.bias is not None],
-        )  # fmt: skip
+        back, weight, bias = self._gradients(g, [deeper, True, self.bias is not None])
         self.add(self.weight_to, weight)
         self.add(self.bias_to, bias)
         return back
@@ -111,7 +130,7 @@ class GroupNorm(Trained):
 
     def __init__(self, layer: nn.GroupNorm, places: Sequence[int | None]) -> None:
         """The geometry of torch's own."""
-        super().__init__(places)
+        super().__init__(layer, places)
         self.groups, self.eps = layer.num_groups, layer.eps
 
     def forward(self, x: Tensor) -> Tensor:
@@ -122,12 +141,19 @@ class GroupNorm(Trained):
         )
         return out
 
+    def through(self, g: Tensor) -> Tensor:
+        """Through the scale, the deviation and the mean."""
+        return self._gradients(g, [True, False, False])[0]
+
+    def _gradients(self, g: Tensor, wanted: list[bool]) -> tuple[Tensor, Tensor, Tensor]:
+        return aten.native_group_norm_backward(
+            g, self.x, self.mean, self.scale, self.weight, *self.size, self.groups, wanted
+        )
+
     def backward(self, g: Tensor, deeper: bool) -> Tensor:
         """All three gradients in one call."""
-        back, weight, bias = aten.native_group_norm_backward(
-            g, self.x, self.mean, self.scale, self.weight, *self.size, self.groups,
-            [deeper, self.weight is not None, self.bias is not None],
-        )  # fmt: skip
+        wanted = [deeper, self.weight is not None, self.bias is not None]
+        back, weight, bias = self._gradients(g, wanted)
         self.add(self.weight_to, weight)
         self.add(self.bias_to, bias)
         return back

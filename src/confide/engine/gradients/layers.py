@@ -10,6 +10,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+Call = tuple[nn.Module, Tensor, Tensor]
+"""A layer, its input, and the gradient of its output."""
+
+PATCHES = 1 << 18
+"""Bytes of one example's patches up to which a product with them beats a convolution of its own."""
+
+BLOCK = 1 << 16
+"""Values that are squared in double precision at a time: their copy stays in the cache."""
+
 KEPT = 1 << 26
 """Bytes of per-example gradients that one layer may keep; beyond, they are computed twice."""
 
@@ -21,8 +30,8 @@ class Part(Protocol):
         """Each example's squared norm, in double precision."""
         ...
 
-    def add(self, out: Tensor, factors: Tensor) -> None:
-        """Add the examples' gradients times their factors to a piece of the flat vector."""
+    def write(self, out: Tensor, factors: Tensor) -> None:
+        """The sum of the examples' gradients times their factors, to a piece of the flat vector."""
         ...
 
     def rows(self, start: int, stop: int) -> Tensor:
@@ -41,10 +50,10 @@ class Outer:
         """Each example's squared norm."""
         return row_squares(self.x) * row_squares(self.g)
 
-    def add(self, out: Tensor, factors: Tensor) -> None:
+    def write(self, out: Tensor, factors: Tensor) -> None:
         """One matrix product for all examples."""
         scaled = self.g * factors.unsqueeze(1)
-        out.view(self.g.shape[1], self.x.shape[1]).addmm_(scaled.t(), self.x)
+        out.view(self.g.shape[1], self.x.shape[1]).addmm_(scaled.t(), self.x, beta=0)
 
     def rows(self, start: int, stop: int) -> Tensor:
         """The outer products."""
@@ -61,9 +70,9 @@ class Rows:
         """Each example's squared norm."""
         return row_squares(self.values)
 
-    def add(self, out: Tensor, factors: Tensor) -> None:
+    def write(self, out: Tensor, factors: Tensor) -> None:
         """One product of a matrix and a vector."""
-        out.addmv_(self.values.t(), factors)
+        torch.mv(self.values.t(), factors, out=out)
 
     def rows(self, start: int, stop: int) -> Tensor:
         """Some of them."""
@@ -83,8 +92,9 @@ class Twice:
         """Each example's squared norm."""
         return torch.cat([row_squares(self.rows(i, j)) for i, j in self._pieces()])
 
-    def add(self, out: Tensor, factors: Tensor) -> None:
+    def write(self, out: Tensor, factors: Tensor) -> None:
         """Piece by piece."""
+        out.zero_()
         for i, j in self._pieces():
             out.addmv_(self.rows(i, j).t(), factors[i:j])
 
@@ -112,8 +122,9 @@ class Tokens:
         squares = torch.zeros(self.examples, dtype=torch.float64, device=self.values.device)
         return squares.index_add_(0, self.example, row_squares(self.values))
 
-    def add(self, out: Tensor, factors: Tensor) -> None:
+    def write(self, out: Tensor, factors: Tensor) -> None:
         """Row by row of the table."""
+        out.zero_()
         scaled = self.values * factors[self.example].unsqueeze(1)
         out.view(-1, self.values.shape[1]).index_add_(0, self.token, scaled)
 
@@ -136,7 +147,11 @@ def kept(compute: Callable[[int, int], Tensor], examples: int, size: int, itemsi
 
 def row_squares(values: Tensor) -> Tensor:
     """Each row's squared norm, summed in double precision."""
-    return values.double().square().sum(1)
+    step = max(1, BLOCK // max(1, values.shape[1]))
+    norms = [
+        torch.linalg.vector_norm(part, dim=1, dtype=torch.float64) for part in values.split(step)
+    ]
+    return torch.cat(norms).square_()
 
 
 def linear(layer: nn.Module, x: Tensor, g: Tensor) -> dict[str, Part]:
@@ -153,12 +168,47 @@ def linear(layer: nn.Module, x: Tensor, g: Tensor) -> dict[str, Part]:
 
 
 def conv2d(layer: nn.Module, x: Tensor, g: Tensor) -> dict[str, Part]:
-    """A convolution: one example's weight gradient after the other, channels last."""
+    """A convolution: products with patches where they are few or the device is no CPU, else
+    one example's weight gradient after the other, channels last.
+    """
     layer = cast(nn.Conv2d, layer)
-    padding = padding_of(layer)
     x = x.contiguous(memory_format=torch.channels_last)
     g = g.contiguous(memory_format=torch.channels_last)
-    weight = layer.weight.detach()
+    size = layer.weight.numel()
+    patch = size // layer.out_channels * g[0, 0].numel() * x.itemsize
+    by_patches = layer.groups == 1 and (patch <= PATCHES or x.device.type != "cpu")
+    compute = (patched if by_patches else convolved)(layer, x, g)
+    return {"weight": kept(compute, len(x), size, x.itemsize), "bias": Rows(g.sum((2, 3)))}
+
+
+def patched(layer: nn.Conv2d, x: Tensor, g: Tensor) -> Callable[[int, int], Tensor]:
+    """The weights' gradients as products of the outputs' gradients with the patches they saw."""
+    (up, left), (down, right), (high, wide) = padding_of(layer), layer.stride, layer.dilation
+    padded = functional.pad(x.permute(0, 2, 3, 1), (0, 0, left, left, up, up)).contiguous()
+    n, row, column, channel = padded.stride()
+    slopes = g.permute(0, 2, 3, 1).flatten(1, 2).transpose(1, 2)
+    window = (*g.shape[2:], *layer.kernel_size, x.shape[1])
+    steps = (n, row * down, column * right, row * high, column * wide, channel)
+
+    def compute(start: int, stop: int) -> Tensor:
+        out = x.new_empty(stop - start, g.shape[1], window[2] * window[3] * window[4])
+        step = max(1, BLOCK // (window[0] * window[1] * out.shape[2]))
+        for i in range(start, stop, step):
+            j = min(i + step, stop)
+            patches = padded[i:j].as_strided((j - i, *window), steps)
+            torch.bmm(
+                slopes[i:j],
+                patches.reshape(j - i, -1, out.shape[2]),
+                out=out[i - start : j - start],
+            )
+        return out.flatten(1)
+
+    return compute
+
+
+def convolved(layer: nn.Conv2d, x: Tensor, g: Tensor) -> Callable[[int, int], Tensor]:
+    """The weights' gradients by the convolution's own backward pass on single examples."""
+    padding, weight = padding_of(layer), layer.weight.detach()
 
     def compute(start: int, stop: int) -> Tensor:
         out = x.new_empty(stop - start, weight.numel())
@@ -171,10 +221,7 @@ def conv2d(layer: nn.Module, x: Tensor, g: Tensor) -> dict[str, Part]:
             )[1]  # fmt: skip
         return out
 
-    return {
-        "weight": kept(compute, len(x), weight.numel(), x.itemsize),
-        "bias": Rows(g.sum((2, 3))),
-    }
+    return compute
 
 
 def padding_of(layer: nn.Conv2d) -> list[int]:

@@ -1,0 +1,69 @@
+"""Noise drawn by threads before it is asked for, from the streams that would draw it anyway."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from confide.randomness import Stream
+from confide.randomness.streams import Shape
+from confide.stages.stage import Shared, Stage
+
+
+class Ahead[T]:
+    """The results of some calls in order; the next one is always under way."""
+
+    def __init__(self, pool: Executor, calls: Iterator[Callable[[], T]]) -> None:
+        """Begin with the first."""
+        self._pool, self._calls = pool, calls
+        self._next: Future[T] | None = None
+        self._begin()
+
+    def take(self) -> T:
+        """The next result."""
+        if self._next is None:
+            raise RuntimeError("noise was asked for more often than the step says")
+        result = self._next.result()
+        self._begin()
+        return result
+
+    def _begin(self) -> None:
+        call = next(self._calls, None)
+        self._next = None if call is None else self._pool.submit(call)
+
+
+class Drawn(Stream):
+    """A stream of which only normal values of one shape are wanted, drawn ahead."""
+
+    def __init__(self, source: Ahead[NDArray[np.floating]]) -> None:
+        """What has been begun."""
+        self._source = source
+
+    def normal(
+        self, shape: Shape, dtype: type[np.float64] | type[np.float32] = np.float64
+    ) -> NDArray[np.floating]:
+        """The next values."""
+        return self._source.take()
+
+
+def normals(stream: Stream, size: int, pinned: bool) -> NDArray[np.floating]:
+    """What a Gaussian stage draws for a vector; pinned memory is copied to a GPU without a detour."""
+    drawn = stream.normal((size,))
+    return torch.from_numpy(drawn).pin_memory().numpy() if pinned else drawn
+
+
+def noise_of(
+    stages: Sequence[Stage], examples: int, like: Tensor, shared: Shared, own: Stream
+) -> Tensor:
+    """The sum of what these stages add to `examples` gradients."""
+    nothing = torch.zeros(like.shape, dtype=like.dtype)
+    total = torch.zeros_like(nothing)
+    for _ in range(examples):
+        for stage in stages:
+            total += stage(nothing, shared, own)
+    return total

@@ -1,0 +1,180 @@
+"""A run from the outside: same bits, budgets, empty cohorts, divergence, bad settings."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import small
+from confide.aggregates import Mean, WeightedMean
+from confide.channels import Sum
+from confide.cohorts import All, Epoch, Fixed, Poisson
+from confide.engine.loop import Diverged, RunFailed
+from confide.engine.rounds import Local, Round, Upload
+from confide.engine.running import Run, run
+from confide.engine.spending import Budget
+from confide.local import SGD, Scaffold
+from confide.stages import Clip, Gaussian
+from small import Anything, Private, federation, mlp, plain, total
+
+
+def go(method: Any, **options: Any) -> Run:
+    given = {"model": mlp(), "workers": 1, "seed": 3, **options}
+    return run(method, federation(), **given)
+
+
+@pytest.mark.parametrize(
+    "method", [Private(), Anything(plain(Local(SGD(0.1), 2, Epoch(10, True))))]
+)
+def test_any_number_of_processes_gives_the_same_bits(method: Any) -> None:
+    alone = go(method)
+    for workers in (2, 3):
+        several = go(method, workers=workers)
+        assert f"{workers} worker processes" in several.strategy
+        assert total(several.parameters) == total(alone.parameters)
+        assert several.metrics == alone.metrics
+
+
+def test_another_seed_gives_other_bits() -> None:
+    assert total(go(Private()).parameters) != total(go(Private(), seed=4).parameters)
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {tests!r})
+from confide.engine.running import run
+from confide.engine import workers
+from small import Private, federation, mlp
+{method}
+done = run(Private(T=2), federation(), model=mlp(), workers=2, seed=3)
+print(done.strategy)
+print(sum(float(v.double().sum()) for v in done.parameters.values()))
+"""
+SPAWN = """
+make = workers.Workers
+workers.Workers = lambda recipe, count, length, method: make(recipe, count, length, "spawn")
+"""
+
+
+@pytest.mark.parametrize("method", ["", SPAWN])
+def test_a_script_without_a_main_guard(method: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(tests=str(Path(small.__file__).parent), method=method))
+    out = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    assert out.returncode == 0, out.stderr
+    words, value = out.stdout.splitlines()
+    assert "2 worker processes" in words
+    here = sum(float(v.double().sum()) for v in go(Private(T=2)).parameters.values())
+    assert float(value) == here
+
+
+def test_an_empty_cohort_releases_noise_all_the_same() -> None:
+    before = torch.cat([p.detach().flatten() for p in mlp().parameters()]).double()
+    done = go(replace(Private(), T=1, q=0.05))
+    assert done.participations == 0
+    after = torch.cat([v.flatten() for v in done.parameters.values()]).double()
+    moved = (after - before).std().item()
+    expected = 1.0 * 0.5 / (0.05 * 8)
+    assert moved == pytest.approx(expected, rel=0.05)
+
+
+def test_nobody_takes_part_more_often_than_allowed() -> None:
+    round_ = plain(Local(SGD(0.1)), Fixed(3, at_most=2))
+    done = go(Anything(round_, T=20))
+    assert done.participations == 2
+    assert done.rounds == 5  # 8 clients twice are 16 places: after 5 rounds of 3 one place is left
+    assert "may still take part" in (done.stopped or "")
+
+
+def test_a_budget_sets_the_noise_and_is_never_passed() -> None:
+    done = go(Private(T=6), budget=Budget(3.0, 1e-3))
+    epsilon = done.statement.cell("client", "world").epsilon
+    assert 3.0 * 0.998 <= epsilon <= 3.0
+    assert done.rounds == 6 and done.stopped is None
+
+
+def test_a_budget_with_a_noise_ends_the_run_before_it_would_overspend() -> None:
+    done = go(Private(T=60, sigma=1.5), budget=Budget(4.0, 1e-3), calibrate=False)
+    assert 0 < done.rounds < 60
+    assert done.stopped is not None and "one more would exceed epsilon 4" in done.stopped
+    cell = done.statement.cell("client", "world")
+    assert cell.epsilon <= 4.0
+    longer = go(Private(T=done.rounds + 1, sigma=1.5), delta=1e-3)
+    assert longer.statement.cell("client", "world").epsilon > 4.0
+
+
+def test_a_diverging_run_says_in_which_round() -> None:
+    with pytest.raises(Diverged, match=r"round \d+: .* smaller learning rate"):
+        go(Anything(plain(Local(SGD(1e30), 5))))
+
+
+def test_weights_by_size_need_a_cap_and_the_statement_says_that_sizes_are_public() -> None:
+    weighted = WeightedMean(cap=30, by=100)
+    done = go(
+        Anything(
+            Round(
+                cohort=All(),
+                local=Local(SGD(0.1)),
+                upload=(Clip(1.0),),
+                channel=Sum(),
+                aggregate=weighted,
+                publish=(Gaussian(1.0),),
+            ),
+            T=1,
+        )
+    )
+    cell = done.statement.cell("client", "world")
+    assert cell.epsilon < inf and "data sizes are public" in cell.assumptions
+
+
+def test_scaffold_remembers_and_sends_its_control() -> None:
+    local = Local(Scaffold(0.1), 2, Epoch(10, True), remembers=True)
+    both = {"update": Upload(), "control": Upload()}
+    scaffold = Anything(plain(local, Fixed(4), upload=both), T=4)
+    done = go(scaffold)
+    plainly = go(Anything(plain(Local(SGD(0.1), 2, Epoch(10, True)), Fixed(4)), T=4))
+    assert total(done.parameters) != total(plainly.parameters)
+    assert total(done.parameters) == total(go(scaffold, workers=2).parameters)
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "told"),
+    [
+        (Private(T=0), {}, "no rounds"),
+        (Private(), {"dtype": "half"}, "dtype = 'half'"),
+        (Private(), {"device": "tpu"}, "device = 'tpu'"),
+        (Private(), {"workers": 0}, "workers = 0"),
+        (Private(), {"budget": Budget(1e-6), "calibrate": False}, "not even one round fits"),
+        (Anything(plain(Local(SGD(0.1)))), {"budget": Budget(1.0)}, "names no noise"),
+        (Anything(plain(Local(sampler=Fixed(9)))), {}, "Fixed: m = 9, allowed is at most"),
+        (Anything(plain(Local(), Fixed(9))), {}, "Fixed: m = 9"),
+        (Anything(plain(Local(), upload={"updaet": Upload()})), {}, "upload 'updaet' has no value"),
+    ],
+)
+def test_bad_settings_are_refused_in_one_sentence(
+    method: Any, options: dict[str, Any], told: str
+) -> None:
+    with pytest.raises((ValueError, TypeError), match=told) as wrong:
+        go(method, **options)
+    assert "\n" not in str(wrong.value)
+
+
+def test_too_few_survivors_abort_the_round() -> None:
+    with pytest.raises(RunFailed, match="survivors"):
+        go(Anything(plain(Local(SGD(0.1)), Poisson(1e-6), channel=Sum(survivors=2))))
+
+
+def test_a_public_divisor_is_used_as_given() -> None:
+    one = Local(SGD(0.1))
+    halved = go(Anything(plain(one, aggregate=Mean(by=16.0)), T=1))
+    whole = go(Anything(plain(one, aggregate=Mean(by=8.0)), T=1))
+    start = torch.cat([p.detach().flatten() for p in mlp().parameters()]).double()
+    a = torch.cat([v.flatten() for v in halved.parameters.values()]).double() - start
+    b = torch.cat([v.flatten() for v in whole.parameters.values()]).double() - start
+    assert np.allclose(2 * a, b, atol=1e-7)
