@@ -10,12 +10,18 @@ from importlib import import_module
 from typing import Any, NoReturn, Protocol
 
 VERBS = {
+    "run": "train by a run file, a preset, or the quick start",
+    "plan": "a method's stages with what each proves, and the statement, without data",
     "account": "epsilon (or delta) of a mechanism",
     "calibrate": "the noise that reaches an epsilon",
-    "plan": "a method's stages with what each proves, and the statement, without data",
+    "methods": "every method, where it comes from, and its corrected sibling",
+    "datasets": "every data set: what is here, what is missing and how to get it",
+    "models": "every model, and where it comes from",
+    "report": "one self-contained HTML file about one or several runs",
 }
 
 EXAMPLES = """examples:
+  confide run
   confide account --noise gaussian --multiplier 1 --rate 0.01 --steps 1000 --delta 1e-5
   confide calibrate --noise laplace --epsilon 2 --delta 1e-5 --rate 0.01 --steps 1000
   confide plan examples/dp_fedavg.py:DPFedAvg
@@ -24,6 +30,15 @@ EXAMPLES = """examples:
 
 class Wrong(Exception):
     """The call or a file is wrong: one sentence for the person, exit status 2."""
+
+
+class Failed(Exception):
+    """The run failed: one sentence, exit status 3; `answer` is what there is all the same."""
+
+    def __init__(self, sentence: str, answer: dict[str, Any] | None = None) -> None:
+        """The sentence, and the JSON object of what did not fail."""
+        super().__init__(sentence)
+        self.answer = answer
 
 
 class Parser(argparse.ArgumentParser):
@@ -59,15 +74,18 @@ class Verb(Protocol):
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one verb; 0 done, 1 the answer is no, 2 the call is wrong, 130 interrupted."""
+    """Run one verb; 0 done, 1 the answer is no, 2 a wrong call, 3 a failed run, 130 interrupted."""
     words = sys.argv[1:] if arguments is None else arguments
     try:
         return dispatch(words)
     except Wrong as wrong:
         print(wrong, file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+    except Failed as failed:
+        print(failed, file=sys.stderr)
+        return 3
+    except KeyboardInterrupt as interrupt:
+        print(str(interrupt) or "interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader has gone away; python would complain once more when it closes the stream.
@@ -101,12 +119,22 @@ def dispatch(words: list[str]) -> int:
     verb.options(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     given = parser.parse_args(words[1:])
-    answer = verb.run(given)
-    if given.json:
+    try:
+        answer = verb.run(given)
+    except Failed as failed:
+        if failed.answer is not None:
+            tell(verb, failed.answer, given.json)
+        raise
+    tell(verb, answer, given.json)
+    return 0
+
+
+def tell(verb: Verb, answer: dict[str, Any], as_json: bool) -> None:
+    """The answer on standard output, for a script or for a person."""
+    if as_json:
         print(json.dumps(answer, allow_nan=False))
     else:
         verb.show(answer)
-    return 0
 
 
 def usage() -> str:

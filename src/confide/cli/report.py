@@ -25,6 +25,12 @@ def options(parser: argparse.ArgumentParser) -> None:
         help="where to write; by default report.html in the run's public directory, for several "
         "runs in the current one",
     )
+    parser.add_argument(
+        "--private",
+        action="store_true",
+        help="the owner's copy, with what the clients hold, times and participations; by default "
+        "it goes to the run's private directory",
+    )
 
 
 def example() -> str:
@@ -38,11 +44,11 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
     from confide.report.record import find_runs
 
     places = find_runs(given.runs)
-    out: Path = given.out or default(places)
+    out: Path = given.out or default(places, given.private)
     if out.is_dir():
         raise Wrong(f"report: --out {out} is a directory, allowed is a file.")
     try:
-        write_report(places, out)
+        write_report(places, out, private=given.private)
     except NotARun as why:
         raise Wrong(f"report: {why}") from why
     except OSError as why:
@@ -50,9 +56,10 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
     return {"report": str(out), "runs": [str(place) for place in places]}
 
 
-def default(places: list[Path]) -> Path:
+def default(places: list[Path], private: bool) -> Path:
     """Beside what it reports on."""
-    return places[0] / "public" / "report.html" if len(places) == 1 else Path("report.html")
+    folder = "private" if private else "public"
+    return places[0] / folder / "report.html" if len(places) == 1 else Path("report.html")
 
 
 def show(answer: dict[str, Any]) -> None:

@@ -1,0 +1,162 @@
+"""How a run is going: a bar on a terminal, a line now and then elsewhere; on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+PAUSE = 1.0
+"""Seconds between two plain lines."""
+
+
+@dataclass
+class Course:
+    """What has been seen of a run."""
+
+    title: str
+    limit: str | None = None  # the view that has a budget, such as "client/world"
+    budget: float | None = None
+    began: float = field(default_factory=monotonic)
+    first: int | None = None  # the first round that this process ran
+    t: int = 0
+    rounds: int | None = None
+    examples: int = 0
+    busy: float = 0.0
+    row: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def round_done(self, t: int, rounds: int | None, examples: int, seconds: float) -> None:
+        """One more round."""
+        self.first = t - 1 if self.first is None else self.first
+        self.t, self.rounds = t, rounds
+        self.examples += examples
+        self.busy += seconds
+
+    def words(self) -> str:
+        """Accuracy, loss, what is spent, speed, time left."""
+        told = [*self.scores(), *self.spent()]
+        if self.busy > 0:
+            told.append(f"{self.examples / self.busy:,.0f} examples/s")
+        left = self.left()
+        if left is not None:
+            told.append(f"{clock(left)} left")
+        return ", ".join(told)
+
+    def scores(self) -> list[str]:
+        """What the last evaluation said."""
+        out: list[str] = []
+        if "accuracy" in self.row:
+            out.append(f"accuracy {self.row['accuracy']:.1%}")
+        if "error" in self.row:
+            out.append(f"error {self.row['error']:.4g}")
+        if "loss" in self.row:
+            out.append(f"loss {self.row['loss']:.3g}")
+        return out
+
+    def spent(self) -> list[str]:
+        """Epsilon so far for every view in which one is proved, and of how much."""
+        out: list[str] = []
+        for view, epsilon in self.row.get("spent", {}).items():
+            if view == self.limit and self.budget is not None:
+                out.append(f"ε {view} {shown(epsilon)} of {self.budget:g}")
+            elif epsilon != "inf":
+                out.append(f"ε {view} {shown(epsilon)}")
+        return out
+
+    def left(self) -> float | None:
+        """Seconds until the last round, if all take as long as those so far."""
+        if self.rounds is None or self.first is None or self.t == self.first:
+            return None
+        each = (monotonic() - self.began) / (self.t - self.first)
+        return each * (self.rounds - self.t)
+
+
+class Lines:
+    """A line after an evaluation, at most one in a second, and one at the end."""
+
+    def __init__(self, course: Course, stream: TextIO) -> None:
+        """Where to write."""
+        self._course, self._stream = course, stream
+        self._last = float("-inf")
+
+    def round_done(self, t: int, rounds: int | None, examples: int, seconds: float) -> None:
+        """Take note."""
+        self._course.round_done(t, rounds, examples, seconds)
+
+    def evaluated(self, row: Mapping[str, Any]) -> None:
+        """Say so."""
+        course = self._course
+        course.row = row
+        if monotonic() - self._last >= PAUSE or course.t == course.rounds:
+            self._last = monotonic()
+            of = "" if course.rounds is None else f"/{course.rounds}"
+            print(f"{course.title}: round {course.t}{of}, {course.words()}", file=self._stream)
+            self._stream.flush()
+
+
+class Bar:
+    """One bar for the run, drawn anew after every round."""
+
+    def __init__(self, course: Course, bar: Progress, task: TaskID) -> None:
+        """Which bar."""
+        self._course, self._bar, self._task = course, bar, task
+
+    def round_done(self, t: int, rounds: int | None, examples: int, seconds: float) -> None:
+        """Move the bar."""
+        self._course.round_done(t, rounds, examples, seconds)
+        self._draw()
+
+    def evaluated(self, row: Mapping[str, Any]) -> None:
+        """Show the new scores."""
+        self._course.row = row
+        self._draw()
+
+    def _draw(self) -> None:
+        course = self._course
+        of = "" if course.rounds is None else f"/{course.rounds}"
+        self._bar.update(
+            self._task,
+            completed=course.t,
+            total=course.rounds,
+            rounds=f"round {course.t}{of}",
+            words=course.words(),
+        )
+
+
+@contextmanager
+def watching(course: Course) -> Generator[Lines | Bar]:
+    """A watch for one run, fit for where standard error goes."""
+    screen = Console(stderr=True)
+    if not screen.is_terminal:
+        yield Lines(course, sys.stderr)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[rounds]}"),
+        TextColumn("{task.fields[words]}", style="dim"),
+    )
+    with Progress(*columns, console=screen) as bar:
+        task = bar.add_task(course.title, total=None, rounds="", words="starting")
+        yield Bar(course, bar, task)
+
+
+def shown(epsilon: float | str) -> str:
+    """Three digits, or the sign for infinity."""
+    return "∞" if isinstance(epsilon, str) else f"{epsilon:.3g}"
+
+
+def clock(seconds: float) -> str:
+    """A time as a person says it."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
