@@ -110,7 +110,7 @@ def comparison(runs: Sequence[RunRecord], groups: Sequence[Series]) -> Html:
     apart = unequal(runs)
     return join(
         table(
-            [*head, *columns, "Rounds", "Time"],
+            [*head, *columns, "Rounds", *(["Time"] if runs[0].private else [])],
             [line(run, at, group) for at, group in enumerate(groups) for run in group.runs],
             name="All runs side by side",
             numbers=range(1, 8),
@@ -127,7 +127,11 @@ def line(run: RunRecord, at: int, group: Series) -> list[Inside]:
         digits.metric(run.accuracy, run.metric),
         *(bound(run, view) for view in VIEWS),
         digits.plain(run.rounds),
-        el("span", digits.duration(run.seconds), class_="together"),
+        *(
+            [el("span", digits.duration(run.private.seconds), class_="together")]
+            if run.private
+            else []
+        ),
     ]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from confide.report import compare, digits, pictures, verdict
 from confide.report.markup import Html, el, join, pairs
 from confide.report.naming import Series, series
+from confide.report.private import Private
 from confide.report.record import NotARun, RunRecord, find_runs, read_run
 from confide.report.statement import statement
 
@@ -19,9 +20,19 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """The browser itself refuses every request and every script of this page."""
 
 
-def write_report(runs: Sequence[Path], out: Path) -> Path:
-    """Read the runs, write the page; a directory of runs stands for the runs in it."""
-    records = [read_run(place) for place in find_runs(runs)]
+OWN_COPY = (
+    "The owner's copy: it also shows what tells on the clients (what they hold, times, "
+    "participations), so it must not be given away."
+)
+
+
+def write_report(runs: Sequence[Path], out: Path, *, private: bool = False) -> Path:
+    """Read the runs, write the page; a directory of runs stands for the runs in it.
+
+    Only what is public is read, so the page may be given away. `private` adds what the owner alone
+    may see: what the clients hold, times, participations.
+    """
+    records = [read_run(place, private=private) for place in find_runs(runs)]
     if not records:
         raise NotARun("no run is given, allowed is at least one run directory.")
     text = page(records)
@@ -73,9 +84,14 @@ def facts(runs: Sequence[RunRecord]) -> Html:
         digits.counted(first.clients, "client") if same("clients") else "",
         digits.counted(first.rounds, "round") if same("rounds") else "",
         f"{first.model}, {digits.counted(first.parameters, 'parameter')}" if same("model") else "",
-        digits.duration(sum(run.seconds for run in runs)),
+        digits.duration(sum(run.private.seconds for run in runs if run.private))
+        if first.private
+        else "",
     ]
-    return el("p", " · ".join(part for part in parts if part), class_="facts")
+    return join(
+        el("p", " · ".join(part for part in parts if part), class_="facts"),
+        el("p", OWN_COPY, class_="notice") if first.private else None,
+    )
 
 
 def section(title: str, *inside: Html | None) -> Html | None:
@@ -168,7 +184,9 @@ def configuration(run: RunRecord) -> Html:
     return el(
         "div",
         pairs((name, value) for name, value in rows if value),
-        el("div", el("h4", "Run file"), el("pre", el("code", run.config.strip()))),
+        el("div", el("h4", "Run file"), el("pre", el("code", run.config.strip())))
+        if run.config.strip()
+        else None,
         class_="halves",
     )
 
@@ -181,21 +199,23 @@ def planned(run: RunRecord) -> str:
 def environment(run: RunRecord) -> Html:
     """Where it ran, and how fast."""
     rows = [
-        ("Time", digits.duration(run.seconds)),
-        ("Speed", f"{digits.plain(run.examples_per_second)} examples/s"),
-        ("Rounds of one client", most_rounds(run)),
+        *owner_rows(run.private),
         ("Strategy", run.strategy),
-        ("Device", run.device),
         *((name, shown(value)) for name, value in run.machine.items()),
         *((name, shown(value)) for name, value in run.versions.items()),
     ]
     return pairs((name, value) for name, value in rows if value)
 
 
-def most_rounds(run: RunRecord) -> str:
-    """How often the client took part that took part most often."""
-    most = run.participations_most
-    return "" if most is None else f"{digits.plain(most)} at most"
+def owner_rows(private: Private | None) -> list[tuple[str, str]]:
+    """Times and participations."""
+    if private is None:
+        return []
+    return [
+        ("Time", digits.duration(private.seconds)),
+        ("Speed", f"{digits.plain(private.examples_per_second)} examples/s"),
+        ("Rounds of one client", f"{digits.plain(private.participations_most)} at most"),
+    ]
 
 
 def shown(value: Any) -> str:

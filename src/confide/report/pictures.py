@@ -134,22 +134,17 @@ def holdings(runs: Sequence[RunRecord]) -> Html | None:
     drawn: list[Html] = []
     known: set[object] = set()
     for at, run in enumerate(runs):
-        if run.labels is None or (run.data, run.labels) in known:
+        labels = None if run.private is None else run.private.labels
+        if run.private is None or labels is None or (run.data, labels) in known:
             continue
-        known.add((run.data, run.labels))
-        some = (
-            f"{len(run.labels)} of {run.clients} clients"
-            if len(run.labels) < run.clients
-            else (f"all {run.clients} clients")
-        )
+        known.add((run.data, labels))
+        part = f"{len(labels)} of" if len(labels) < run.clients else "all"
+        some = f"{part} {run.clients} clients"
         says = f"Label distribution of {some} of {run.data}: {run.partition}"
-        picture = render_labels(run.labels, run.class_names, name=f"labels{at}", says=says)
-        drawn.append(
-            figure(
-                "What the clients hold",
-                f"{some} of {run.data}, {run.partition}. Above: records of each client. Below: its "
-                "classes, the fuller the larger their share.",
-                picture,
-            )
+        picture = render_labels(labels, run.private.class_names, name=f"labels{at}", says=says)
+        note = (
+            f"{some} of {run.data}, {run.partition}. Above: records of each client. Below: its "
+            "classes, the fuller the larger their share."
         )
+        drawn.append(figure("What the clients hold", note, picture))
     return join(drawn) if drawn else None

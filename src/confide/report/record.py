@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from confide.report.fields import Fields, NotARun, load, parsed, text_of
+from confide.report.private import Private, read_private
 from confide.statements import VIEWS, Cell
 
 METRICS = ("accuracy", "mean absolute error")
@@ -20,7 +21,7 @@ class Point:
     """One evaluated round, as far as it may be given away."""
 
     round: int
-    accuracy: float | None
+    accuracy: float | None  # or the mean absolute error, as the run's metric says
     loss: float | None
     spent: Mapping[str, float]  # "client/world" -> epsilon
 
@@ -54,16 +55,10 @@ class RunRecord:
     accuracy: float | None
     loss: float | None
     metric: str
-    seconds: float
-    examples_per_second: float
     strategy: str
-    device: str
     versions: Mapping[str, Any]
     settings: Mapping[str, Any]
     stopped: str | None
-    participations_most: int | None
-    labels: tuple[tuple[int, ...], ...] | None
-    class_names: tuple[str, ...] | None
     machine: Mapping[str, Any]
     cells: tuple[Cell, ...]
     published: Mapping[str, Any] | None
@@ -72,6 +67,7 @@ class RunRecord:
     points: tuple[Point, ...]
     config: str
     budget: Budget | None
+    private: Private | None
 
 
 def find_runs(given: Iterable[Path]) -> list[Path]:
@@ -86,8 +82,8 @@ def find_runs(given: Iterable[Path]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def read_run(place: Path) -> RunRecord:
-    """Everything the report shows of one run."""
+def read_run(place: Path, *, private: bool = False) -> RunRecord:
+    """What may be given away of a run, and on request what only its owner may see."""
     public = place / "public"
     if not (public / "run.json").is_file():
         why = "public/run.json is missing" if place.is_dir() else "there is no such directory"
@@ -97,29 +93,25 @@ def read_run(place: Path) -> RunRecord:
     metric = run.text("metric")
     if metric not in METRICS:
         raise run.wrong("metric", metric, " or ".join(METRICS))
-    config = text_of(public / "run.toml")
+    # A run that was started from Python has no run file.
+    config = text_of(public / "run.toml") if (public / "run.toml").exists() else ""
+    points = points_of(public / "metrics.jsonl")
     published = stated.data.get("published")
     return RunRecord(
         dir=place,
         metric=metric,
-        accuracy=run.score("accuracy"),
-        loss=run.score("loss"),
+        accuracy=points[-1].accuracy if points else None,
+        loss=points[-1].loss if points else None,
         seeded=bool(run.data.get("seeded", True)),
         stopped=None if run.data.get("stopped") is None else run.text("stopped"),
-        participations_most=(
-            None
-            if run.data.get("participations_most") is None
-            else run.whole("participations_most")
-        ),
-        labels=histogram(run),
-        class_names=names(run),
         published=None if published is None else stated.mapping("published"),
         cells=tuple(cell_of(row, stated) for row in stated.rows("statement")),
         words=tuple(str(line) for line in stated.rows("words")),
         planned=stated.whole("rounds"),
-        points=points_of(public / "metrics.jsonl"),
+        points=points,
         config=config,
         budget=budget_of(config),
+        private=read_private(place) if private else None,
         method=run.text("method"),
         paper=run.text("paper"),
         data=run.text("data"),
@@ -128,12 +120,9 @@ def read_run(place: Path) -> RunRecord:
         model=run.text("model"),
         partition=run.text("partition"),
         strategy=run.text("strategy"),
-        device=run.text("device"),
         parameters=run.whole("parameters"),
         rounds=run.whole("rounds"),
         clients=run.whole("clients"),
-        seconds=run.number("seconds"),
-        examples_per_second=run.number("examples_per_second"),
         versions=run.mapping("versions"),
         settings=run.mapping("settings"),
         machine=run.mapping("machine"),
@@ -175,32 +164,11 @@ def points_of(path: Path) -> tuple[Point, ...]:
         when = one.whole("round")
         points[when] = Point(
             when,
-            one.score("accuracy"),
+            one.score("error" if "error" in one.data else "accuracy"),
             one.score("loss"),
             {view: spent.number(view) for view in spent.data},
         )
     return tuple(points[when] for when in sorted(points))
-
-
-def histogram(run: Fields) -> tuple[tuple[int, ...], ...] | None:
-    """How many records of each class each shown client holds."""
-    rows = run.data.get("labels")
-    if rows is None:
-        return None
-    try:
-        counts = tuple(tuple(int(n) for n in row) for row in rows)
-    except (TypeError, ValueError) as why:
-        raise run.wrong("labels", type(rows).__name__, "a list of counts for each client") from why
-    if not counts or not counts[0] or any(len(row) != len(counts[0]) for row in counts):
-        raise run.wrong("labels", f"{len(counts)} rows", "equally long rows of counts")
-    return counts
-
-
-def names(run: Fields) -> tuple[str, ...] | None:
-    """What the classes are called."""
-    if run.data.get("class_names") is None:
-        return None
-    return tuple(str(name) for name in run.rows("class_names"))
 
 
 def budget_of(config: str) -> Budget | None:

@@ -193,14 +193,14 @@ def outside(runs: Sequence[RunRecord]) -> list[str]:
         "is a release of its own.",
         "Held-out accuracy and loss, here and in the charts, when the held-out examples are "
         "somebody's data.",
-        "Running times and how many rounds a client took part in, which follow the secret draws of "
-        "the clients.",
     ]
-    if any(run.labels for run in runs):
-        lines.append(
-            "The picture of which classes each client holds: it is counted from the clients' own "
-            "data, without noise."
-        )
+    if any(run.private for run in runs):
+        lines += [
+            "Running times and how many rounds a client took part in, which follow the secret "
+            "draws of the clients.",
+            "The picture of what the clients hold: it is counted from their own data, without "
+            "noise.",
+        ]
     if any(run.seeded for run in runs):
         lines.insert(
             0,
