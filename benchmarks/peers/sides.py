@@ -1,0 +1,133 @@
+"""The programs that `benchmarks/engine.py` times, where they are installed, and how they start."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workloads import Workload
+
+HERE = Path(__file__).parent
+TORCH = "torch==2.13.0"  # first, so that a machine without a GPU stays with the build it has
+ENVIRONMENTS = {
+    "pfl": "pfl[pytorch]==0.6.0",
+    "flower": "flwr[simulation]==1.41.0",
+    "opacus": "opacus==1.6.0",
+}
+TORCHRUN = ("torchrun", "--standalone", "--nproc_per_node", "2")
+SECONDS = 1800  # no single process takes longer
+
+
+@dataclass(frozen=True)
+class Side:
+    """A program to time: where it is installed, and the ways of running it, by name."""
+
+    name: str
+    script: str
+    ways: Mapping[str, tuple[str, ...]]  # what comes after the workload; or before, with torchrun
+    environment: str = ""  # this one
+    unit: str = "client"
+    comparable: bool = True  # its mathematics is the plain loop's
+
+
+ONE_THREAD = ("--threads", "1")
+SIDES = (
+    Side("plain loop", "plain.py", {"one thread": ONE_THREAD, "all threads": ()}),
+    Side("pfl", "run_pfl.py", {"one process": (), "two processes": TORCHRUN}, "pfl"),
+    Side("Flower", "run_flower.py", {"one processor to a client": ()}, "flower"),
+    Side("plain loop", "plain.py", {"one thread": ONE_THREAD}, unit="example"),
+    *(
+        Side(
+            f"Opacus, {how}",
+            "run_opacus.py",
+            {"one thread": ("--variant", how, *ONE_THREAD)},
+            "opacus",
+            "example",
+        )
+        for how in ("hooks", "ghost")
+    ),
+    Side(
+        "the step without privacy",
+        "plain.py",
+        {"one thread": ("--variant", "without-privacy", *ONE_THREAD)},
+        unit="example",
+        comparable=False,
+    ),
+)
+
+
+class Missing(Exception):
+    """A side is not installed or does not do this; the message goes into the table."""
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Starts the sides' processes."""
+
+    environments: Path | None
+    scratch: Path
+    quick: bool
+
+    def program(self, environment: str, name: str) -> str:
+        if not environment:
+            return sys.executable
+        if self.environments is None:
+            raise Missing("not measured: no --environments")
+        found = self.environments / environment / "bin" / name
+        if not found.exists():
+            raise Missing(f"not installed: {ENVIRONMENTS[environment]} (--install)")
+        return str(found)
+
+    def run(self, side: Side, way: str, work: Workload, *more: str) -> dict[str, Any]:
+        """What one process says about itself; `Missing` if it cannot be run."""
+        options = side.ways[way]
+        launched = options == TORCHRUN
+        program = self.program(side.environment, "torchrun" if launched else "python")
+        command = [program, *(TORCHRUN[1:] if launched else ()), str(HERE / side.script)]
+        command += [work.name, "--initial", str(self.initial(work)), *more]
+        command += () if launched else options
+        if self.quick:
+            command += ["--rounds", "1", "--cohort", "4"]
+        # Each side with the threads it takes by itself, and nobody is called home to.
+        threads = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+        environment = {k: v for k, v in os.environ.items() if k not in threads}
+        environment["FLWR_TELEMETRY_ENABLED"] = "0"
+        try:
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+                env=environment,
+                cwd=self.scratch,
+            )
+        except subprocess.TimeoutExpired:
+            raise Missing(f"failed: not done after {SECONDS} s") from None
+        lines = [line for line in done.stdout.splitlines() if line.startswith('{"workload"')]
+        if done.returncode or not lines:
+            said = [line for line in done.stderr.splitlines() if line.strip()]
+            raise Missing(f"failed: {said[-1].strip() if said else 'it said nothing'}")
+        return json.loads(lines[-1])
+
+    def initial(self, work: Workload) -> Path:
+        path = self.scratch / f"{work.name}.npz"
+        if not path.exists():
+            script = [sys.executable, str(HERE / "networks.py"), work.name, str(path)]
+            subprocess.run(script, check=True)
+        return path
+
+
+def install(folder: Path) -> None:
+    """Make the environments that are not there."""
+    for name, package in ENVIRONMENTS.items():
+        place = folder / name
+        if not place.exists():
+            subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
+            for wanted in (TORCH, package):
+                subprocess.run([str(place / "bin" / "pip"), "install", wanted], check=True)
