@@ -107,7 +107,7 @@ def test_fixed_sampling_goes_with_replacement(capsys: pytest.CaptureFixture[str]
         (["account", "--noise", "gaussian", "--norm", "l1", "--multiplier", "1", "--delta", "1e-5"], ["l1", "l2"]),
         (["calibrate", "--noise", "gaussian", "--epsilon", "0", "--delta", "1e-5"], ["--epsilon", "'0'"]),
         (["plan", "nothing.py:X"], ["nothing.py"]),
-        (["plan", "dp-fedavg"], ["FILE.py:NAME"]),
+        (["plan", "dp-fedav"], ["'dp-fedav'", "FILE.py:NAME", "Did you mean dp-fedavg?"]),
         (["plan", EXAMPLE.replace("DPFedAvg", "DPFedAv")], ["DPFedAv", "Did you mean DPFedAvg?"]),
         (["plan", EXAMPLE, "--set", "sgima=1"], ["sgima", "Did you mean sigma?"]),
         (["plan", EXAMPLE, "--set", "sigma"], ["KEY=VALUE"]),

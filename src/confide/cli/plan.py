@@ -13,9 +13,10 @@ from typing import Any, cast
 
 from confide.accounting.relations import Refused
 from confide.cli import Wrong
-from confide.engine.rounds import Method, Past, Round, Sizes
-from confide.published.value import Published
-from confide.statements import Statement, state
+from confide.engine.rounds import Method, Past, Round, Sizes, published_of
+from confide.methods.making import make
+from confide.methods.setting import Setting
+from confide.statements import state
 from confide.trace import trace
 
 MOST_ROUNDS = 1_000_000
@@ -24,7 +25,9 @@ MOST_ROUNDS = 1_000_000
 def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "method", metavar="FILE.py:NAME", help="a Method class, an instance, or a Round"
+        "method",
+        metavar="NAME or FILE.py:NAME",
+        help="of `confide methods`; or a Method class, an instance, or a Round in a file",
     )
     parser.add_argument("--clients", type=int, help="how many clients there are")
     parser.add_argument("--records", type=int, help="the least number of records of a client")
@@ -38,21 +41,17 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def example() -> str:
     """One call that works."""
-    return "confide plan examples/dp_fedavg.py:DPFedAvg --set sigma=1.2"
+    return "confide plan dp-fedsam-c --clients 1000 --set sigma=1.2"
 
 
 def run(given: argparse.Namespace) -> dict[str, Any]:
     """Build the method, list its rounds, derive the statement."""
     method = load(given.method, settings(given.set, given))
     sizes = sizes_of(method, given)
-    rounds = unrolled(method, given.rounds)
+    rounds = unrolled(method, sizes, given.rounds)
     try:
-        statement = state(
-            rounds,
-            sizes,
-            delta=given.delta,
-            published=None if isinstance(method, Round) else getattr(method, "published", None),
-        )
+        published = None if isinstance(method, Round) else published_of(method, sizes)
+        statement = state(rounds, sizes, delta=given.delta, published=published)
         steps = trace(rounds[0][0], sizes)
     except (Refused, ValueError) as why:
         raise Wrong(f"plan: {why}") from why
@@ -61,7 +60,7 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
         "settings": fields_of(method),
         "round": steps,
         "statement": statement.rows(),
-        "published": published_row(statement),
+        "published": None if published is None else published.row(),
     }
 
 
@@ -82,10 +81,13 @@ def settings(pairs: list[str], given: argparse.Namespace) -> dict[str, Any]:
 
 
 def load(where: str, values: dict[str, Any]) -> Method | Round:
-    """The named object of a Python file, with these fields."""
+    """A method of the list, or the named object of a Python file, with these fields."""
     path, _, name = where.rpartition(":")
     if not path or not name:
-        raise Wrong(f"plan: method {where!r} is unknown, allowed is FILE.py:NAME.")
+        try:
+            return make(where, values)
+        except ValueError as why:
+            raise Wrong(f"plan: {why}") from why
     if not Path(path).is_file():
         raise Wrong(f"plan: file {path!r} does not exist; allowed is a Python file.")
     spec = importlib.util.spec_from_file_location("confide_plan", path)
@@ -128,11 +130,13 @@ def built(thing: Any, name: str, values: dict[str, Any]) -> Method | Round:
 
 
 def sizes_of(method: Method | Round, given: argparse.Namespace) -> Sizes:
-    """The public numbers: an option wins over the method's own field."""
+    """The public numbers: an option wins over the method's own field or setting."""
+    setting: Setting | None = getattr(type(method), "setting", None)
+    own: object = method if setting is None else setting.sizes
 
     def number(name: str) -> Any:
         value = getattr(given, name)
-        value = getattr(method, name, None) if value is None else value
+        value = getattr(own, name, None) if value is None else value
         if value is None:
             raise Wrong(f"plan: {name} is not known; give --{name}, or the method a field {name}.")
         return value
@@ -147,13 +151,13 @@ def sizes_of(method: Method | Round, given: argparse.Namespace) -> Sizes:
             ) from why
     try:
         return Sizes(
-            number("clients"), number("records"), layers, getattr(method, "most_records", None)
+            number("clients"), number("records"), layers, getattr(own, "most_records", None)
         )
     except (TypeError, ValueError) as why:
         raise Wrong(f"plan: {why}") from why
 
 
-def unrolled(method: Method | Round, rounds: int | None) -> list[tuple[Round, int]]:
+def unrolled(method: Method | Round, sizes: Sizes, rounds: int | None) -> list[tuple[Round, int]]:
     """All rounds, equal neighbours counted together."""
     if rounds is not None and not 1 <= rounds <= MOST_ROUNDS:
         raise Wrong(f"plan: --rounds {rounds}, allowed is 1 to {MOST_ROUNDS}.")
@@ -162,7 +166,9 @@ def unrolled(method: Method | Round, rounds: int | None) -> list[tuple[Round, in
     plan: list[tuple[Round, int]] = []
     for t in range(MOST_ROUNDS if rounds is None else rounds):
         try:
-            now = method.round(Past(t=t))
+            now = method.round(Past(t=t, sizes=sizes))
+        except (Refused, ValueError) as why:
+            raise Wrong(f"plan: {why}") from why
         except Exception as why:
             raise Wrong(
                 f"plan: round {t} cannot be planned without data ({type(why).__name__}: {why}); "
@@ -191,15 +197,6 @@ def fields_of(method: Method | Round) -> dict[str, Any]:
     plain = (str, int, float, bool, tuple, list, type(None))
     values = {f.name: getattr(method, f.name) for f in dataclasses.fields(method)}
     return {k: v if isinstance(v, plain) else repr(v) for k, v in values.items()}
-
-
-def published_row(statement: Statement) -> dict[str, Any] | None:
-    """The paper's own claim."""
-    claim: Published | None = statement.published
-    if claim is None:
-        return None
-    value = claim.value if isinstance(claim.value, float) else str(claim.value)
-    return {"epsilon": value, "delta": None, "unit": claim.unit, "source": claim.source}
 
 
 def show(answer: dict[str, Any]) -> None:
