@@ -213,9 +213,7 @@ def best(options: list[Cell]) -> Cell:
 
 def cell_by(key: Key, ways: list[tuple[Release, int]], delta: float, group: str) -> Cell:
     """One row by one way of proving it, over all rounds."""
-    unit, observer, of = key
     first = ways[0][0]
-    rounds = sum(n for _, n in ways)
     event, participations = over_rounds(ways)
     why = next((way.reason for way, _ in ways if way.open), CAPPED)
     answer = Answer(inf, delta, "none", None, first.relation, ())
@@ -223,17 +221,33 @@ def cell_by(key: Key, ways: list[tuple[Release, int]], delta: float, group: str)
         fails = sum(way.fails * n for way, n in ways)
         answer = epsilon_of(event, delta, first, fails)
         why = "" if answer.epsilon < inf else f"no finite epsilon is proved at delta {delta:g}"
+    if first.rounds == "all":
+        participations = sum(n for _, n in ways)
+    return cell_of(key, first, replace(answer, delta=delta), participations, ways, why, group)
+
+
+def cell_of(
+    key: Key,
+    first: Release,
+    answer: Answer,
+    participations: int,
+    ways: list[tuple[Release, int]],
+    why: str,
+    group: str,
+) -> Cell:
+    """The row that says this answer."""
+    unit, observer, of = key
     assumed = [a for way, _ in ways for a in way.assumptions] + list(answer.assumptions)
     return Cell(
         unit=unit,
         observer=observer,
         of=of,
         epsilon=answer.epsilon,
-        delta=delta,
+        delta=answer.delta,
         relation=str(first.relation if first.hops == 1 else Relation.REPLACE_ONE),
         sampler=first.sampler,
         accountant=answer.accountant,
-        participations=rounds if first.rounds == "all" else participations,
+        participations=participations,
         assumptions=tuple(dict.fromkeys(assumed)),
         status="proved" if answer.epsilon < inf else "infinite",
         reason=why,

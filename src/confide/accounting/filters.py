@@ -132,10 +132,20 @@ def renyi_budgets(epsilons: Array, deltas: Array, orders: Array) -> Array:
     if np.unique(orders).size != orders.size:
         raise Refused("filter orders must differ from each other.")
     _check_budgets(epsilons, deltas)
-    log_delta = np.log(deltas / orders.size)[:, None]
-    gain = (log_delta + np.log(orders)) / (orders - 1) - np.log1p(-1 / orders)
-    budgets = epsilons[:, None] + gain
+    budgets = epsilons[:, None] + _gain(deltas, orders)
     return np.where(budgets >= 0, budgets * _KEPT_BACK, -np.inf)
+
+
+def least_epsilon(totals: Array, delta: float, orders: Array) -> float:
+    """The least epsilon whose budgets hold these totals at one order; the inverse of the above."""
+    needed = totals / _KEPT_BACK - _gain(np.array([delta]), orders)[0]
+    return max(0.0, float(np.min(np.where(np.isnan(needed), np.inf, needed)))) * (1 + 1e-12)
+
+
+def _gain(deltas: Array, orders: Array) -> Array:
+    """By how much an order's budget differs from epsilon, at each order's share of delta."""
+    log_delta = np.log(deltas / orders.size)[:, None]
+    return (log_delta + np.log(orders)) / (orders - 1) - np.log1p(-1 / orders)
 
 
 def _check_budgets(epsilons: Array, deltas: Array) -> None:

@@ -9,8 +9,11 @@ from typing import Any
 from confide.accounting.account import Answer
 from confide.accounting.calibration import Search
 from confide.accounting.relations import Refused, Relation
+from confide.derive import Key as CellKey
+from confide.engine.adapting import accounts, adapts
 from confide.engine.rounds import Method, Sizes
-from confide.engine.spending import Budget, spent, unrolled
+from confide.engine.spending import Budget, Plan, spent, unrolled
+from confide.statements import Cell
 
 
 def noise_field(method: Method) -> str | None:
@@ -29,7 +32,7 @@ def calibrated(method: Method, sizes: Sizes, budget: Budget, rounds: int | None)
 
     def ask(scale: float) -> Answer:
         plan = unrolled(replaced(method, field, scale), sizes, rounds)
-        cell = spent(plan, sizes, budget.key, budget.delta)
+        cell = (filtered if adapts(method) else spent)(plan, sizes, budget.key, budget.delta)
         if cell.epsilon == inf and scale >= 1e6:
             raise Refused(
                 f"budget: no noise gives a {budget.unit} a finite epsilon to the {budget.view}: "
@@ -40,6 +43,12 @@ def calibrated(method: Method, sizes: Sizes, budget: Budget, rounds: int | None)
     search = Search(ask, budget.epsilon)
     search.bracket(float(getattr(method, field)) or 1.0)
     return replaced(method, field, search.refine().scale)
+
+
+def filtered(plan: Plan, sizes: Sizes, key: CellKey, delta: float | None) -> Cell:
+    """The row as the filters of a method that adapts will state it."""
+    rows = [one.cell for one in accounts(plan, sizes, delta) if one.key == key]
+    return max(rows, key=lambda cell: cell.epsilon)
 
 
 def replaced(method: Method, field: str, value: Any) -> Method:

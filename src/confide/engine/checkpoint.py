@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-import pickle
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from confide.engine.rounds import Released, Round
+from confide.engine.rounds import Released
+from confide.ledger import Head
 
-FORMAT = 1
+MAGIC = b"confide checkpoint 2\n"
+DIGEST = hashlib.sha256().digest_size
 
 
 @dataclass(eq=False)
@@ -30,11 +34,11 @@ class Progress:
     server: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     earlier: tuple[Tensor, ...] = ()
     released: tuple[Released, ...] = ()
-    plan: list[tuple[Round, int]] = field(default_factory=list[tuple[Round, int]])
     metrics: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     memory: Tensor | None = None
     remembered: Tensor | None = None
     output: str = ""  # the digest of the last release
+    head: Head | None = None  # the ledger's newest entry
     examples: int = 0
     seconds: float = 0.0
 
@@ -43,26 +47,51 @@ class CheckpointError(ValueError):
     """A checkpoint that cannot be used, and why."""
 
 
+class NotWritten(OSError):
+    """A file of the run could not be written; what it held before is still there."""
+
+
 def save(path: Path, progress: Progress, fingerprint: str) -> None:
     """Write beside it, sync, and rename: a crash leaves the old checkpoint or the new one."""
-    body = {"format": FORMAT, "fingerprint": fingerprint, "progress": progress}
-    write_whole(path, lambda draft: torch.save(body, draft))
+    body = BytesIO()
+    torch.save({"fingerprint": fingerprint, "progress": progress}, body)
+    with body.getbuffer() as payload:
+        digest = hashlib.sha256(payload).digest()
+
+        def write(draft: Path) -> None:
+            with draft.open("wb") as file:
+                for part in (MAGIC, digest, payload):
+                    file.write(part)
+
+        write_whole(path, write)
 
 
 def load(path: Path, fingerprint: str) -> Progress | None:
     """The checkpoint of this very run; None when it never got that far.
 
-    A checkpoint holds Python objects (the method's rounds), so only one's own may be loaded: it
-    lies in the run's private directory.
+    A checkpoint holds Python objects, and reading one can run any code: it lies in the run's
+    private directory, and only a whole file of one's own is looked at.
     """
-    if not path.exists():
+    if not os.path.lexists(path):
         return None
+    check_own(path)
     try:
-        body = torch.load(path, weights_only=False)
-    except (RuntimeError, EOFError, pickle.UnpicklingError, AttributeError, ImportError) as why:
-        raise CheckpointError(f"{path} cannot be read: {why}.") from why
-    if not isinstance(body, dict) or body.get("format") != FORMAT:
+        data = memoryview(path.read_bytes())
+    except OSError as why:
+        raise CheckpointError(f"{path} cannot be read: {why.strerror}.") from why
+    start = len(MAGIC) + DIGEST
+    if data[: len(MAGIC)] != MAGIC:
         raise CheckpointError(f"{path} is not a checkpoint of this version of confide.")
+    if data[len(MAGIC) : start] != hashlib.sha256(data[start:]).digest():
+        raise CheckpointError(
+            f"{path} is damaged: its bytes are not those that were written; without it the run "
+            "starts again at its first round, to the same bits."
+        )
+    try:
+        body = torch.load(BytesIO(data[start:]), weights_only=False)
+    except Exception as why:  # anything at all: the classes it names may have changed
+        said = " ".join(str(why).split())
+        raise CheckpointError(f"{path} cannot be read: {type(why).__name__}: {said}.") from why
     if body["fingerprint"] != fingerprint:
         raise CheckpointError(
             f"{path} belongs to a run with other settings, data or model; resume with the run's own."
@@ -70,19 +99,50 @@ def load(path: Path, fingerprint: str) -> Progress | None:
     return body["progress"]
 
 
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
+def check_own(path: Path) -> None:
+    """Refuse a link, and a file that somebody else has put there."""
+    found = path.lstat()
+    if not stat.S_ISREG(found.st_mode):
+        raise CheckpointError(f"{path} is not a regular file, allowed is the run's own checkpoint.")
+    if hasattr(os, "getuid") and found.st_uid != os.getuid():
+        raise CheckpointError(
+            f"{path} belongs to user {found.st_uid}, allowed is a file of one's own (user "
+            f"{os.getuid()}): reading a checkpoint can run any code."
+        )
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a draft, then put it in place in one step that survives a power cut."""
     draft = path.with_name(f".{path.name}.new")
     try:
+        draft.unlink(missing_ok=True)  # what a kill has left, or a link
         write(draft)
         with draft.open("rb+") as file:
             os.fsync(file.fileno())
         draft.replace(path)
+        sync_directory(path.parent)
+    except OSError as why:
+        forget(draft)
+        raise NotWritten(
+            f"{path} could not be written ({why.strerror or why}); what was there is unchanged, "
+            "and the run goes on from there with --resume"
+        ) from why
     except BaseException:
-        with suppress(OSError):
-            draft.unlink()
+        forget(draft)
         raise
-    directory = os.open(path.parent, os.O_RDONLY)
+
+
+def forget(draft: Path) -> None:
+    """Take away a draft, if that is possible."""
+    with suppress(OSError):
+        draft.unlink()
+
+
+def sync_directory(path: Path) -> None:
+    """Make a new name in a directory survive a power cut (Windows does it by itself)."""
+    if os.name != "posix":
+        return
+    directory = os.open(path, os.O_RDONLY)
     try:
         os.fsync(directory)
     finally:

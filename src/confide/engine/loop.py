@@ -25,13 +25,15 @@ from confide.accounting.relations import Refused
 from confide.aggregates import Mean, MeanOfPresent, WeightedMean
 from confide.channels import Sum
 from confide.cohorts import All, Fixed, Poisson
-from confide.engine import spending
+from confide.derive import Key as CellKey
+from confide.engine import adapting, spending
+from confide.engine.adapting import Account
 from confide.engine.checkpoint import Progress
 from confide.engine.client import Job, shared_streams
 from confide.engine.rounds import Method, Past, Released, Round, Sizes
 from confide.engine.spending import Budget, Plan
 from confide.engine.trainers import Scores, Trainer
-from confide.ledger import BudgetSpent, Ledger, Release
+from confide.ledger import BudgetSpent, Charge, Ledger, Release
 from confide.randomness import Key
 
 
@@ -67,7 +69,8 @@ class Loop:
     trainer: Trainer
     ledger: Ledger
     progress: Progress
-    plan: Plan | None = None  # None: the method adapts
+    plan: Plan
+    held: list[Account] | None = None  # the filters' rows, if the method adapts
     affordable: int | None = None
     rounds: int | None = None
     evaluate_every: int = 1
@@ -105,8 +108,6 @@ class Loop:
 
     def planned_rounds(self) -> int | None:
         """How many rounds there will be, as far as that is known."""
-        if self.plan is None:
-            return self.rounds
         total = sum(count for _, count in self.plan)
         return total if self.affordable is None else min(total, self.affordable)
 
@@ -172,10 +173,27 @@ class Loop:
         """The round as the ledger sees it: the draws it uses, what it depends on, what it costs."""
         p = self.progress
         if self.last is None or self.last[0] != r:
-            self.last = r, spending.charges(r, self.sizes, self.caps)
+            self.last = r, self.charges(r)
         inputs = hashlib.sha256(f"{self.key_name} {p.t} {r!r} {p.output}".encode())
         inputs.update(digest(p.model, *p.server.values()).encode())
         return Release(p.t, "round", f"{self.key_name}/{p.t}", inputs.hexdigest(), self.last[1])
+
+    def charges(self, r: Round) -> tuple[Charge, ...]:
+        """What the round costs every row; a round that was not planned needs filters."""
+        t = self.progress.t
+        if self.held is not None:
+            try:
+                return adapting.charges(r, self.sizes, self.held)
+            except Refused as why:
+                raise RunFailed(f"round {t}: {why}.") from why
+        planned = spending.planned_at(self.plan, t)
+        if planned is None or not adapting.as_planned(r, planned, self.sizes):
+            raise RunFailed(
+                f"round {t}: {type(self.method).__name__} gives away something else than it "
+                "planned before anything was released; a method that chooses its noise, its rates "
+                "or its end from what it has seen says adapts = True."
+            )
+        return spending.charges(r, self.sizes, self.caps)
 
     def totals(self, r: Round, cohort: NDArray[np.int64]) -> dict[str, Tensor]:
         """The sums over the cohort, added in its order in double precision."""
@@ -245,7 +263,6 @@ class Loop:
         p.released = (*p.released, *small)
         p.model, p.server, p.output = done.model, done.server, done.output
         p.participations[cohort] += 1
-        p.plan = spending.extend(p.plan, r)
         p.t += 1
 
     def evaluate(self) -> dict[str, Any]:
@@ -267,13 +284,19 @@ class Loop:
             watched.append(self.budget.key[:2])
         out: dict[str, float | str] = {}
         for unit, observer in watched:
-            key = (unit, observer, "update")
             try:
-                cell = spending.spent(self.progress.plan, self.sizes, key, self.delta)
+                epsilon = self.spent_of((unit, observer, "update"))
             except Refused:
                 continue
-            out[f"{unit}/{observer}"] = cell.epsilon if isfinite(cell.epsilon) else "inf"
+            out[f"{unit}/{observer}"] = epsilon if isfinite(epsilon) else "inf"
         return out
+
+    def spent_of(self, key: CellKey) -> float:
+        """Epsilon so far for one row, for the worst group of clients."""
+        if self.held is not None:
+            return max(adapting.spent(self.ledger, one) for one in self.held if one.key == key)
+        done = spending.first_rounds(self.plan, self.progress.t)
+        return spending.spent(done, self.sizes, key, self.delta).epsilon
 
 
 @dataclass(frozen=True, eq=False)

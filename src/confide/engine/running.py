@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from confide.data import federate, load
 from confide.data.dataset import Dataset, Federation
-from confide.engine import spending
+from confide.engine import adapting, spending
 from confide.engine.calibrating import calibrated
 from confide.engine.checkpoint import Progress
 from confide.engine.checkpoint import load as load_checkpoint
@@ -138,7 +138,14 @@ def run(
         method = calibrated(method, sizes, budget, rounds)
     plan = spending.check_planned(method, sizes, rounds)
     total = sum(count for _, count in plan)
-    afford = None if budget is None else spending.affordable(plan, sizes, budget)
+    held: list[adapting.Account] | None = None
+    afford: int | None = None
+    if adapting.adapts(method):
+        held = adapting.accounts(
+            plan, sizes, delta if budget is None else budget.delta, None if calibrate else budget
+        )
+    elif budget is not None:
+        afford = spending.affordable(plan, sizes, budget)
     if afford == 0:
         assert budget is not None
         raise ValueError(
@@ -156,7 +163,11 @@ def run(
         strategy,
         *memory_for(plan, sizes, DTYPES[dtype]),
     )
-    caps = spending.accounts(plan, sizes, budget, afford or total)
+    caps = (
+        spending.accounts(plan, sizes, budget, afford or total)
+        if held is None
+        else {one.name: one.cap for one in held}
+    )
     with place(out, resume, caps) as (directory, ledger):
         progress = None
         if directory is not None and resume:
@@ -175,6 +186,7 @@ def run(
             ledger=ledger,
             progress=progress,
             plan=plan,
+            held=held,
             affordable=afford,
             rounds=rounds,
             evaluate_every=every,
@@ -292,10 +304,10 @@ def result(
 ) -> Run:
     """Everything that a finished run can be asked."""
     p = loop.progress
-    if not p.plan:
+    if not p.t:
         raise ValueError(f"run: {loop.stopped or 'the method has no rounds'}; nothing was trained.")
     claim = published_of(loop.method, loop.sizes)
-    statement = state(p.plan, loop.sizes, delta=loop.delta, published=claim, key="public seed")
+    statement = statement_of(loop, claim)
     flat = Flat(module, p.model.dtype)
     return Run(
         method=loop.method,
@@ -315,3 +327,12 @@ def result(
         participations=int(p.participations.max()),
         dir=None if directory is None else directory.path,
     )
+
+
+def statement_of(loop: Loop, claim: Published | None) -> Statement:
+    """What the rounds that were made give away, or what the filters allowed them to."""
+    key, done = "public seed", loop.progress.t
+    if loop.held is not None:
+        return adapting.state(loop.held, loop.plan, done, loop.sizes, claim, key)
+    made = spending.first_rounds(loop.plan, done)
+    return state(made, loop.sizes, delta=loop.delta, published=claim, key=key)

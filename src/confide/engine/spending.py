@@ -17,7 +17,7 @@ from confide.derive import derive
 from confide.derive.release import fold
 from confide.engine.rounds import Method, Past, Round, Sizes, Upload
 from confide.ledger import Cap, Charge, Scope
-from confide.statements import Cell, arguments, best, cell_by, groups
+from confide.statements import Cell, arguments, best, cell_by, default_delta, groups
 
 Plan = list[tuple[Round, int]]
 MOST_ROUNDS = 1_000_000
@@ -62,13 +62,6 @@ def sizes_of(federation: Federation, lengths: tuple[int, ...]) -> Sizes:
     return Sizes(len(sizes), int(held.min()), lengths, int(held.max()))
 
 
-def extend(plan: Plan, r: Round, count: int = 1) -> Plan:
-    """The plan with this round at its end; equal neighbours are counted together."""
-    if plan and plan[-1][0] == r:
-        return [*plan[:-1], (r, plan[-1][1] + count)]
-    return [*plan, (r, count)]
-
-
 def unrolled(method: Method, sizes: Sizes, rounds: int | None = None) -> Plan:
     """Every round of a method that adapts to nothing."""
     plan: Plan = []
@@ -87,6 +80,15 @@ def unrolled(method: Method, sizes: Sizes, rounds: int | None = None) -> Plan:
     return plan
 
 
+def planned_at(plan: Plan, t: int) -> Round | None:
+    """The round that was planned for this moment."""
+    for r, count in plan:
+        if t < count:
+            return r
+        t -= count
+    return None
+
+
 def first_rounds(plan: Plan, rounds: int) -> Plan:
     """The beginning of a plan."""
     out: Plan = []
@@ -100,9 +102,7 @@ def first_rounds(plan: Plan, rounds: int) -> Plan:
 
 def spent(plan: Plan, sizes: Sizes, key: CellKey, delta: float | None) -> Cell:
     """One row of the statement of these rounds, for the worst group of clients."""
-    unit = key[0]
-    units = sizes.clients * (sizes.records if unit == "record" else 1)
-    at = 1 / (10 * units) if delta is None else delta
+    at = default_delta(key[0], sizes) if delta is None else delta
     cells: list[Cell] = []
     for group, client in groups(plan, sizes):
         derived = [

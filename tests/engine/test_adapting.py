@@ -1,0 +1,155 @@
+"""Methods that choose from what they saw: only with filters, never beyond them."""
+
+from dataclasses import dataclass
+from math import inf, sqrt
+from pathlib import Path
+
+import pytest
+from torch import Tensor
+
+from confide.accounting import gdp
+from confide.accounting.filters import FILTER_ORDERS, RenyiFilter, least_epsilon
+from confide.accounting.relations import Relation
+from confide.aggregates import Mean
+from confide.channels import Sum
+from confide.cohorts import All, Poisson
+from confide.engine.client import Outcome
+from confide.engine.loop import RunFailed
+from confide.engine.rounds import Local, Past, Round, Upload
+from confide.engine.running import Run, run
+from confide.engine.spending import Budget
+from confide.local import SGD
+from confide.stages import Clip, Gaussian
+from small import federation, mlp
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """Noise that follows what was published; the plan is five rounds of multiplier sigma."""
+
+    sigma: float = 2.0
+    then: float = 1.0  # of the rounds after the first answer
+    T: int = 5
+    q: float | None = None
+    adapts = True
+    noise_field = "sigma"
+
+    def round(self, past: Past) -> Round | None:
+        if past.t == self.T:
+            return None
+        seen = past.values("bit")
+        sigma = self.sigma * (self.then if seen else 1.0)
+        cohort = All() if self.q is None else Poisson(self.q)
+        return Round(
+            cohort=cohort,
+            local=Local(SGD(0.1)),
+            upload={
+                "update": Upload((Clip(1.0),)),
+                "bit": Upload((Clip(1.0),), length=1, data="train", value=first_value),
+            },
+            channel=Sum(),
+            aggregate=Mean(by=8.0),
+            publish={"update": (Gaussian(sigma / 8),), "bit": (Gaussian(10.0),)},
+        )
+
+
+@dataclass(frozen=True)
+class Silent(Chooser):
+    """The same, without saying so."""
+
+    adapts = False
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Only the clip and its noise follow the answers, in proportion."""
+
+    T: int = 4
+    noise_field = None
+
+    def round(self, past: Past) -> Round | None:
+        if past.t == self.T:
+            return None
+        C = 1.0 if past.model is None else 1.0 + float(past.model.abs().mean())
+        return Round(
+            cohort=Poisson(0.5),
+            upload=(Clip(C),),
+            channel=Sum(),
+            publish=(Gaussian(C / 4),),
+        )
+
+
+def first_value(done: Outcome) -> Tensor:
+    return done.update[:1].clone()
+
+
+def trained(method: object, **more: object) -> Run:
+    return run(method, federation(), model=mlp(), workers=1, **more)  # type: ignore[arg-type]
+
+
+def test_who_spends_less_than_planned_is_stated_by_the_plan(tmp_path: Path) -> None:
+    done = trained(Chooser(then=3.0), out=tmp_path / "run")
+    cell = done.statement.cell("client", "world")
+    mu = sqrt(5 * (1 / 4 + 1 / 80**2))
+    assert done.rounds == 5
+    assert cell.accountant == "GDP filter"
+    # 8 clients, noise sigma/8 on the mean: multiplier sigma; the bit's is 10 * 8.
+    assert cell.epsilon == pytest.approx(gdp.epsilon(mu, cell.delta), rel=1e-6)
+    assert cell.epsilon >= gdp.epsilon(mu, cell.delta)
+
+
+def test_who_would_overspend_is_stopped_before(tmp_path: Path) -> None:
+    done = trained(Chooser(then=0.6), out=tmp_path / "run")
+    # One round of 1/4 and rounds of 1/1.44 within 5/4: a single further one fits.
+    assert done.rounds == 2
+    assert done.stopped is not None
+    assert done.statement.cell("client", "world").epsilon < inf
+
+
+def test_sampled_rounds_are_held_at_fixed_orders() -> None:
+    done = trained(Chooser(q=0.25))
+    cell = done.statement.cell("client", "world")
+    assert (cell.accountant, cell.status) == ("RDP filter", "proved")
+    assert done.statement.cell("client", "server").epsilon == inf
+
+
+def test_what_is_not_announced_is_refused() -> None:
+    with pytest.raises(
+        RunFailed, match=r"round 1: Silent gives away something else.*adapts = True"
+    ):
+        trained(Silent(then=0.9))
+    assert trained(Silent(then=1.0)).rounds == 5
+
+
+def test_the_scale_of_clip_and_noise_may_follow_the_answers() -> None:
+    done = trained(Moves())
+    assert done.statement.cell("client", "world").epsilon < inf
+    assert done.statement.cell("client", "world").accountant != "RDP filter"
+
+
+def test_a_budget_sets_the_noise_of_the_plan() -> None:
+    budget = Budget(epsilon=3.0, delta=1e-3)
+    done = trained(Chooser(), budget=budget)
+    assert done.statement.cell("client", "world").epsilon == pytest.approx(3.0, rel=1e-3)
+    assert done.statement.cell("client", "world").epsilon <= 3.0
+
+
+def test_a_budget_without_calibration_is_the_filter() -> None:
+    budget = Budget(epsilon=1.0, delta=1e-3)
+    done = trained(Chooser(sigma=4.0, then=1.0, T=100), budget=budget, calibrate=False)
+    mu = gdp.mu(1.0, 1e-3)
+    assert done.rounds == int(mu**2 / (1 / 16 + 1 / 80**2))
+    assert done.statement.cell("client", "world").epsilon == 1.0
+
+
+def test_least_epsilon_is_the_first_whose_budgets_admit_the_totals() -> None:
+    import numpy as np
+
+    orders = np.array(FILTER_ORDERS)
+    for scale in (1e-3, 0.05, 0.7):
+        totals = scale * orders
+        epsilon = least_epsilon(totals, 1e-5, orders)
+        room = RenyiFilter(epsilon, 1e-5, Relation.ADD_REMOVE).left - totals
+        assert room.max() >= 0
+        less = RenyiFilter(epsilon * (1 - 1e-6), 1e-5, Relation.ADD_REMOVE).left - totals
+        assert less.max() < 0
