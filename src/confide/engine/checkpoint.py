@@ -76,19 +76,19 @@ def load(path: Path, fingerprint: str) -> Progress | None:
         return None
     check_own(path)
     try:
-        data = memoryview(path.read_bytes())
+        data = path.read_bytes()
     except OSError as why:
         raise CheckpointError(f"{path} cannot be read: {why.strerror}.") from why
-    start = len(MAGIC) + DIGEST
-    if data[: len(MAGIC)] != MAGIC:
+    told, payload = data[len(MAGIC) : len(MAGIC) + DIGEST], data[len(MAGIC) + DIGEST :]
+    if not data.startswith(MAGIC):
         raise CheckpointError(f"{path} is not a checkpoint of this version of confide.")
-    if data[len(MAGIC) : start] != hashlib.sha256(data[start:]).digest():
+    if told != hashlib.sha256(payload).digest():
         raise CheckpointError(
             f"{path} is damaged: its bytes are not those that were written; without it the run "
             "starts again at its first round, to the same bits."
         )
     try:
-        body = torch.load(BytesIO(data[start:]), weights_only=False)
+        body = torch.load(BytesIO(payload), weights_only=False)
     except Exception as why:  # anything at all: the classes it names may have changed
         said = " ".join(str(why).split())
         raise CheckpointError(f"{path} cannot be read: {type(why).__name__}: {said}.") from why
@@ -124,8 +124,8 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     except OSError as why:
         forget(draft)
         raise NotWritten(
-            f"{path} could not be written ({why.strerror or why}); what was there is unchanged, "
-            "and the run goes on from there with --resume"
+            f"{path} could not be written ({why.strerror or why}); what was there before is whole, "
+            "and the run can be resumed from it"
         ) from why
     except BaseException:
         forget(draft)

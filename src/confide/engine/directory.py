@@ -26,12 +26,13 @@ class Directory:
     @classmethod
     def create(cls, path: Path) -> Directory:
         """A new directory, known as a run's from the start; one that holds a run is refused."""
-        if (path / "private").exists() or (path / "public").exists():
+        parts = path / "public", path / "private"
+        if any(part.exists() and not bare(part) for part in parts):
             raise ValueError(
                 f"out: {path} holds a run already, allowed is a new directory, or --resume {path}."
             )
-        (path / "public").mkdir(parents=True)
-        (path / "private").mkdir(mode=0o700)
+        for part, mode in zip(parts, (0o777, 0o700), strict=True):
+            part.mkdir(mode, parents=True, exist_ok=True)
         made = cls(path)
         made.write_json("private/run.json", {"format": 1})
         return made
@@ -56,16 +57,16 @@ class Directory:
     def write_json(self, name: str, value: Any) -> None:
         """One JSON file, whole or absent."""
         text = json.dumps(value, allow_nan=False, indent=1)
-        write_whole(self.path / name, lambda draft: draft.write_text(text + "\n"))
+        write_whole(self.path / name, lambda draft: draft.write_text(text + "\n", "utf-8"))
 
     def write_lines(self, name: str, rows: list[dict[str, Any]]) -> None:
         """One JSON object in a line, all of them written anew."""
         text = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
-        write_whole(self.path / name, lambda draft: draft.write_text(text))
+        write_whole(self.path / name, lambda draft: draft.write_text(text, "utf-8"))
 
     def write_text(self, name: str, text: str) -> None:
         """A text file, whole or absent."""
-        write_whole(self.path / name, lambda draft: draft.write_text(text))
+        write_whole(self.path / name, lambda draft: draft.write_text(text, "utf-8"))
 
     def write_model(self, state: Mapping[str, Tensor]) -> None:
         """The model as safetensors."""
@@ -75,7 +76,13 @@ class Directory:
 
     def read_json(self, name: str) -> Any:
         """One JSON file."""
-        return json.loads((self.path / name).read_text())
+        return json.loads((self.path / name).read_text("utf-8"))
+
+
+def bare(part: Path) -> bool:
+    """Whether a part of a run directory holds nothing but the draft of a run that was killed."""
+    drafts = {".run.json.new"}
+    return part.is_dir() and {entry.name for entry in part.iterdir()} <= drafts
 
 
 def safe_bytes(state: Mapping[str, Tensor]) -> bytes:

@@ -100,7 +100,7 @@ class Loop:
             if watch is not None:
                 watch.round_done(self.progress.t, self.planned_rounds(), examples, took)
             if self.due():
-                row = self.evaluate()
+                row = self.evaluate(r)
                 self.progress.metrics.append(row)
                 if watch is not None:
                     watch.evaluated(row)
@@ -250,8 +250,8 @@ class Loop:
         p = self.progress
         if not bool(torch.isfinite(done.model).all()):
             raise Diverged(
-                f"round {p.t}: the model has values that are not finite; a smaller learning rate "
-                f"or a clip would prevent that (settings: {self.method})."
+                f"round {p.t}: the model has values that are not finite; {self.remedy(r)} What was "
+                "spent stays spent."
             )
         keep = int(getattr(self.method, "keep", 0))
         p.earlier = (*p.earlier, p.model)[-keep:] if keep else ()
@@ -265,14 +265,20 @@ class Loop:
         p.participations[cohort] += 1
         p.t += 1
 
-    def evaluate(self) -> dict[str, Any]:
+    def remedy(self, r: Round) -> str:
+        """The setting that a model without numbers most likely comes from."""
+        eta = getattr(r.local.step, "eta", None)
+        rate = "learning rate" if eta is None else f"learning rate than eta = {eta:g}"
+        return f"a smaller {rate}, or a clip, would prevent that (settings: {self.method})."
+
+    def evaluate(self, r: Round) -> dict[str, Any]:
         """One row of metrics, with what has been spent so far."""
         scores = self.trainer.evaluate(self.progress.model)
         row: dict[str, Any] = {"round": self.progress.t, **figures(scores)}
         if not isfinite(row["loss"]):
             raise Diverged(
-                f"round {self.progress.t - 1}: the loss is {row['loss']}; a smaller learning rate "
-                f"would prevent that (settings: {self.method})."
+                f"round {self.progress.t - 1}: the loss is {row['loss']}; {self.remedy(r)} What was "
+                "spent stays spent."
             )
         row["spent"] = self.spent()
         return row

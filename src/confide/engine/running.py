@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
@@ -35,6 +36,7 @@ from confide.published.value import Published
 from confide.randomness import Key
 from confide.statements import Statement, state
 
+CHECKPOINT = "checkpoint.pt"
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
@@ -169,9 +171,7 @@ def run(
         else {one.name: one.cap for one in held}
     )
     with place(out, resume, caps) as (directory, ledger):
-        progress = None
-        if directory is not None and resume:
-            progress = load_checkpoint(directory.private / "checkpoint.pt", fingerprint)
+        progress = reached(directory, ledger, fingerprint) if resume else None
         progress = progress or Progress(flat.vector.clone(), np.zeros(sizes.clients, np.int64))
         recipe = with_memory(recipe, progress)
         trainer = trainer_for(recipe, plan[0][0], sizes, device, workers)
@@ -198,8 +198,9 @@ def run(
             for now in loop.run(watch):
                 if directory is not None and now.t % (checkpoint_every or every) == 0:
                     now.memory, now.remembered = recipe.memory, recipe.remembered
+                    now.head = ledger.head()
                     directory.write_lines("public/metrics.jsonl", now.metrics)
-                    save_checkpoint(directory.private / "checkpoint.pt", now, fingerprint)
+                    save_checkpoint(directory.private / CHECKPOINT, now, fingerprint)
         finally:
             trainer.close()
         finished = result(loop, federation, named, seed, module, directory)
@@ -281,17 +282,37 @@ def with_memory(recipe: Recipe, progress: Progress) -> Recipe:
 @contextmanager
 def place(
     out: str | Path | None, resume: bool, caps: dict[str, Any]
-) -> Iterator[tuple[Directory | None, Ledger]]:
+) -> Generator[tuple[Directory | None, Ledger]]:
     """The run's directory with its ledger; without `out`, a ledger for as long as the run lasts."""
     if out is None:
-        with tempfile.TemporaryDirectory() as passing:
+        with tempfile.TemporaryDirectory(dir=memory_disk()) as passing:
             with Ledger.create(Path(passing) / "ledger.sqlite", caps) as ledger:
                 yield None, ledger
         return
     directory = Directory.open(Path(out)) if resume else Directory.create(Path(out))
     path = directory.private / "ledger.sqlite"
+    if not path.exists() and (directory.private / CHECKPOINT).exists():
+        raise ValueError(
+            f"resume: {path} is missing, though the run has a checkpoint; allowed is the ledger "
+            "that says what it has spent."
+        )
     with Ledger.open(path) if path.exists() else Ledger.create(path, caps) as ledger:
         yield directory, ledger
+
+
+def memory_disk() -> str | None:
+    """Where a ledger that nobody will read again need not wait for a disk."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else None
+
+
+def reached(directory: Directory | None, ledger: Ledger, fingerprint: str) -> Progress | None:
+    """The last checkpoint, if the ledger knows of every release that led to it."""
+    if directory is None:
+        raise ValueError("run: resume = True without out, allowed is out = the run's directory.")
+    progress = load_checkpoint(directory.private / CHECKPOINT, fingerprint)
+    if progress is not None:
+        ledger.verify(progress.head)
+    return progress
 
 
 def result(
