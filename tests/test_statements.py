@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from scipy.stats import binom
 
 from confide.accounting import gdp
 from confide.accounting.account import epsilon as account
@@ -17,6 +18,7 @@ from confide.engine import Local, Round, Sizes, Upload
 from confide.published import dp_fedsam
 from confide.stages import (
     BallRandomizer,
+    Binomial,
     Clip,
     ClipLayers,
     Gaussian,
@@ -116,6 +118,20 @@ def test_a_client_under_fed_cdp_pays_for_its_whole_batch() -> None:
     sizes = Sizes(clients=100, records=500, layers=(500, 500, 24))
     cell = state([(fed_cdp(Fixed(5), 100), 100)], sizes, delta=1e-5).cell("client", "server")
     assert cell.epsilon == pytest.approx(8882.94, rel=1e-4)
+
+
+def test_few_shares_of_binomial_noise_reach_less_far_than_many() -> None:
+    """One record moved from +1 to -1 under Bin(16) leaves the range with probability 17 / 2^16."""
+    noise = Binomial(1.0, 16)
+    local = Local(sampler=All(), example=(Quantize(3, 1.0), noise))
+    r = [(Round(cohort=All(), local=local), 1)]
+    told = float(binom.sf(14, noise.trials, 0.5))
+    assert told == pytest.approx(17 / 2**16)
+    for least, status in ((1, "infinite"), (100, "proved")):
+        sizes = Sizes(clients=2, records=least, layers=(1,), most_records=100)
+        cell = state(r, sizes, delta=told / 20).cell("client", "server")
+        assert cell.status == status
+    assert state(r, replace(sizes, records=1)).cell("client", "server").reason.endswith("of them")
 
 
 def test_dp_sgd_inside_a_client() -> None:

@@ -96,6 +96,14 @@ def test_rounds_and_rate_only_cost():
     assert deltas == sorted(deltas)
 
 
+@pytest.mark.parametrize("delta", [1.0001e-18, 1.5e-18, 3e-18])
+def test_next_to_what_is_left_out_there_is_still_an_answer(delta):
+    event = joining(0.3, 2, 0.7)
+    found = participation.epsilon(event, delta)
+    assert participation.delta(event, found) <= delta
+    assert found >= participation.epsilon(event, 2 * delta)
+
+
 def test_fails_closed():
     with pytest.raises(Refused, match="Gaussian"):
         participation.delta(RandomParticipationDpEvent(0.1, 3, LaplaceDpEvent(1.0)), 1.0)

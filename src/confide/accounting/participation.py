@@ -49,7 +49,7 @@ def epsilon(event: RandomParticipationDpEvent, delta: float) -> float:
     def excess(value: float) -> float:
         return math.log(_delta(mu, counts, weights, value) / delta)
 
-    high = gdp.epsilon(mu * math.sqrt(float(counts[-1])), delta / 2)
+    high = gdp.epsilon(mu * math.sqrt(float(counts[-1])), (delta - LEFT_OUT) / 2)
     return roots.root(excess, 0.0, high, 1e-10 * high) + 2e-10 * high
 
 

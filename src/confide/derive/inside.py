@@ -11,7 +11,7 @@ from confide.accounting.sequences import repeated
 from confide.aggregates import MeanOfPresent
 from confide.channels import summed
 from confide.claims import Claim
-from confide.cohorts import Epoch, Poisson
+from confide.cohorts import Epoch, Poisson, Sampler
 from confide.derive.release import Release, fold, released, unproved
 from confide.engine.rounds import Local, Round, Sizes, Upload
 
@@ -97,6 +97,8 @@ def batch_of_client(local: Local, sizes: Sizes) -> Claim:
         )
     many = sizes.largest if fixed is None else fixed
     noise = None if c.noise is None else c.noise.times(many)
+    if noise is not None and noise.law == "binomial" and one_size(local.sampler, sizes) is None:
+        noise = None  # fewer shares reach less far: a client of few records is not covered by many
     total = replace(
         c,
         l1=c.l1 * many,
@@ -106,12 +108,19 @@ def batch_of_client(local: Local, sizes: Sizes) -> Claim:
         event=OPEN,
         per_coordinate=inf,
         fails=c.fails * many,
+        reason=c.reason or "what protects each example has no proof for a whole batch of them",
     )
     event = total.event_of(noise) if noise is not None else None
     total = total.released(event) if event is not None else total
     if not isinstance(local.sampler, Poisson):  # a fixed batch needs its m records
         total = total.assuming(PUBLIC_RECORDS)
     return averaged(local, fold(local.batch, total), sizes.largest)
+
+
+def one_size(sampler: Sampler, sizes: Sizes) -> int | None:
+    """The size of a batch, if clients of few and of many records have the same."""
+    least, most = (sampler.size(records) for records in (sizes.records, sizes.largest))
+    return least if least == most else None
 
 
 def averaged(local: Local, c: Claim, records: int) -> Claim:
