@@ -30,6 +30,7 @@ from confide.engine import adapting, spending
 from confide.engine.adapting import Account
 from confide.engine.checkpoint import Progress
 from confide.engine.client import Job, shared_streams
+from confide.engine.public import ServersRecords
 from confide.engine.rounds import Method, Past, Released, Round, Sizes
 from confide.engine.spending import Budget, Plan
 from confide.engine.trainers import Scores, Trainer
@@ -46,7 +47,12 @@ class Diverged(RunFailed):
 
 
 class Watch(Protocol):
-    """Somebody who looks on."""
+    """Somebody who looks on, and may ask for an end after the round that is being run."""
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the run should save where it stands, and stop there."""
+        ...
 
     def round_done(self, t: int, rounds: int | None, examples: int, seconds: float) -> None:
         """A round has ended."""
@@ -71,6 +77,7 @@ class Loop:
     progress: Progress
     plan: Plan
     held: list[Account] | None = None  # the filters' rows, if the method adapts
+    public: ServersRecords | None = None  # if the method follows the loss on them
     affordable: int | None = None
     rounds: int | None = None
     evaluate_every: int = 1
@@ -121,7 +128,10 @@ class Loop:
         p = self.progress
         if self.rounds is not None and p.t >= self.rounds:
             return None
-        r = self.method.round(Past(p.t, self.sizes, p.model, p.earlier, p.released))
+        if self.public is not None and not p.validation:
+            p.validation = (self.public.loss(p.model),)
+        past = Past(p.t, self.sizes, p.model, p.earlier, p.released, p.validation)
+        r = self.method.round(past)
         if r is None:
             return None
         if self.affordable is not None and p.t >= self.affordable:
@@ -262,6 +272,8 @@ class Loop:
         ]
         p.released = (*p.released, *small)
         p.model, p.server, p.output = done.model, done.server, done.output
+        if self.public is not None:
+            p.validation = (*p.validation, self.public.loss(p.model))
         p.participations[cohort] += 1
         p.t += 1
 

@@ -10,9 +10,7 @@ import numpy as np
 import torch
 
 from confide import __version__
-from confide.data.dataset import Federation
 from confide.engine.directory import Directory
-from confide.engine.loop import Loop
 
 if TYPE_CHECKING:
     from confide.engine.running import Run
@@ -20,13 +18,13 @@ if TYPE_CHECKING:
 MOST_CLIENTS_SHOWN = 60
 
 
-def write(directory: Directory, run: Run, loop: Loop, federation: Federation) -> None:
+def write(directory: Directory, run: Run) -> None:
     """The model, the statement and the metrics in public; what could tell on clients in private."""
     directory.write_model(run.parameters)
     directory.write_json("public/statement.json", statement(run))
     directory.write_lines("public/metrics.jsonl", list(run.metrics))
-    directory.write_json("public/run.json", public(run, federation))
-    directory.write_json("private/summary.json", private(run, loop, federation))
+    directory.write_json("private/summary.json", private(run))
+    directory.write_json("public/run.json", public(run))  # the last: with it the run is finished
 
 
 def statement(run: Run) -> dict[str, Any]:
@@ -34,20 +32,15 @@ def statement(run: Run) -> dict[str, Any]:
     claim = run.published
     return {
         "statement": run.statement.rows(),
-        "published": None if claim is None else published_row(claim),
+        "published": None if claim is None else claim.row(),
         "words": run.statement.words().splitlines(),
         "rounds": run.rounds,
     }
 
 
-def published_row(claim: Any) -> dict[str, Any]:
-    """The paper's own number, named so."""
-    value = claim.value if isinstance(claim.value, float) else str(claim.value)
-    return {"epsilon": value, "delta": None, "unit": claim.unit, "source": claim.source}
-
-
-def public(run: Run, federation: Federation) -> dict[str, Any]:
+def public(run: Run) -> dict[str, Any]:
     """Nothing in here depends on data, but for the released model's figures on held-out records."""
+    federation = run.federation
     return {
         "method": method_name(run.method),
         "paper": str(getattr(type(run.method), "paper", "")),
@@ -70,18 +63,18 @@ def public(run: Run, federation: Federation) -> dict[str, Any]:
     }
 
 
-def private(run: Run, loop: Loop, federation: Federation) -> dict[str, Any]:
+def private(run: Run) -> dict[str, Any]:
     """What would tell how many clients came, how many records they have, and of which classes."""
-    histogram = federation.histogram()
+    histogram = run.federation.histogram()
     shown = None if histogram is None else shown_of(histogram)
     return {
         "seed": run.seed,
         "seconds": run.seconds,
         "examples_per_second": run.examples_per_second,
-        "examples": loop.progress.examples,
+        "examples": run.examples,
         "participations_most": run.participations,
         "labels": None if shown is None else shown.tolist(),
-        "class_names": list(federation.data.labels) or None,
+        "class_names": list(run.federation.data.labels) or None,
     }
 
 

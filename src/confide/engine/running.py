@@ -27,6 +27,8 @@ from confide.engine.devices import trainer_for
 from confide.engine.directory import Directory
 from confide.engine.flat import Flat
 from confide.engine.loop import Loop, Watch
+from confide.engine.public import ServersRecords
+from confide.engine.records import write
 from confide.engine.rounds import Method, published_of
 from confide.engine.spending import Budget
 from confide.engine.trainers import Recipe
@@ -52,14 +54,20 @@ class Run:
     rounds: int
     metrics: tuple[dict[str, Any], ...]
     seconds: float
-    examples_per_second: float
+    examples: int
     statement: Statement
     published: Published | None
     parameters: Mapping[str, Tensor]
     strategy: str
     stopped: str | None
     participations: int  # the most that any client had
+    federation: Federation
     dir: Path | None
+
+    @property
+    def examples_per_second(self) -> float:
+        """How many examples' gradients were taken in a second."""
+        return self.examples / self.seconds if self.seconds else 0.0
 
     @property
     def accuracy(self) -> float | None:
@@ -71,13 +79,15 @@ class Run:
         """On the held-out records, after the last round."""
         return self.metrics[-1]["loss"] if self.metrics else None
 
-    def report(self, out: str | Path) -> Path:
-        """Write the HTML report."""
+    def report(self, out: str | Path = "report.html") -> Path:
+        """Write the HTML report: one file that needs no other."""
         from confide.report import write_report
 
-        if self.dir is None:
-            raise ValueError("report: the run has no directory, allowed is one made with out=DIR.")
-        return write_report([self.dir], Path(out))
+        if self.dir is not None:
+            return write_report([self.dir], Path(out))
+        with tempfile.TemporaryDirectory() as passing:
+            write(Directory.create(Path(passing) / "run"), self)
+            return write_report([Path(passing) / "run"], Path(out))
 
     def __str__(self) -> str:
         """The run at a glance."""
@@ -187,6 +197,7 @@ def run(
             progress=progress,
             plan=plan,
             held=held,
+            public=ServersRecords(recipe) if getattr(type(method), "validates", False) else None,
             affordable=afford,
             rounds=rounds,
             evaluate_every=every,
@@ -196,18 +207,20 @@ def run(
         )
         try:
             for now in loop.run(watch):
-                if directory is not None and now.t % (checkpoint_every or every) == 0:
+                stopping = watch is not None and watch.stopping
+                due = now.t % (checkpoint_every or every) == 0
+                if directory is not None and (due or stopping):
                     now.memory, now.remembered = recipe.memory, recipe.remembered
                     now.head = ledger.head()
                     directory.write_lines("public/metrics.jsonl", now.metrics)
                     save_checkpoint(directory.private / CHECKPOINT, now, fingerprint)
+                if stopping:
+                    raise KeyboardInterrupt
         finally:
             trainer.close()
         finished = result(loop, federation, named, seed, module, directory)
         if directory is not None:
-            from confide.engine.records import write
-
-            write(directory, finished, loop, federation)
+            write(directory, finished)
     return finished
 
 
@@ -339,13 +352,14 @@ def result(
         rounds=p.t,
         metrics=tuple(p.metrics),
         seconds=p.seconds,
-        examples_per_second=p.examples / p.seconds if p.seconds else 0.0,
+        examples=p.examples,
         statement=statement,
         published=claim,
         parameters=flat.state_dict(p.model.cpu()),
         strategy=loop.trainer.words,
         stopped=loop.stopped,
         participations=int(p.participations.max()),
+        federation=federation,
         dir=None if directory is None else directory.path,
     )
 
