@@ -26,7 +26,8 @@ class Pixels:
         """Bytes (n, h, w) or (n, h, w, channels) as float32 (n, channels, h, w)."""
         if images.ndim == 3:
             images = images[..., None]
-        pixels = torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2)))
+        # Writable, as torch wants it: what was read from bytes is not, and is copied.
+        pixels = torch.from_numpy(np.require(images.transpose(0, 3, 1, 2), None, ["C", "W"]))
         mean, deviation = self._columns(torch.float64)
         scaled = pixels.to(torch.float32).mul_((1 / (255 * deviation)).float())
         return scaled.sub_((mean / deviation).float())
@@ -80,6 +81,10 @@ class Dataset:
                     f"float32 with records of the shape of x_train, {self.shape}."
                 )
             self._check_targets(f"y_{part}", y)
+        if self.classes is not None and self.classes < 2:
+            raise ValueError(
+                f"Dataset {self.name}: it has {self.classes} class, allowed are at least 2."
+            )
         for name, groups in self.columns.items():
             if groups.shape != (len(self.x_train),):
                 raise ValueError(
@@ -150,6 +155,10 @@ class Federation:
     def sizes(self) -> NDArray[np.int64]:
         """How many records each client holds."""
         return np.array([len(held) for held in self.clients], np.int64)
+
+    def tests(self, client: int) -> Positions:
+        """The test records that a client holds, dealt in turn: every record is one client's."""
+        return np.arange(client, len(self.data.x_test), len(self.clients), dtype=np.int64)
 
     def histogram(self) -> NDArray[np.int64] | None:
         """Records per client and class; None for a regression."""

@@ -12,6 +12,7 @@ from confide.claims import Claim
 from confide.cohorts import Fixed, Poisson
 from confide.derive.release import Release, fold, released
 from confide.engine.rounds import Round, Sizes, Upload
+from confide.values import Bounded
 
 
 def at_server(r: Round, train: dict[str, Upload], sizes: Sizes, unit: str) -> Release:
@@ -21,7 +22,7 @@ def at_server(r: Round, train: dict[str, Upload], sizes: Sizes, unit: str) -> Re
     terms = reports(r, sizes)
     if isinstance(r.channel, Shuffle) and len(r.uploads) > 1:
         terms = None  # vectors that travel together are linked, whatever order they come in
-    claims = {n: r.channel.claim(sent(u, sizes, relation), terms) for n, u in train.items()}
+    claims = {n: r.channel.claim(sent(u, sizes, relation, unit), terms) for n, u in train.items()}
     uses = terms or 1 if isinstance(r.channel, Shuffle) else 1
     return replace(released(*together(claims), "participations", uses), way=f"uploads {relation}")
 
@@ -119,10 +120,12 @@ def two_hops(way: Release) -> Release:
     return replace(way, hops=2, way=f"{way.way} twice")
 
 
-def sent(upload: Upload, sizes: Sizes, relation: Relation) -> Claim:
-    """One client's vector as it leaves."""
-    length = sizes.dim if upload.length is None else upload.length
-    return fold(upload.stages, Claim(relation, length=length))
+def sent(upload: Upload, sizes: Sizes, relation: Relation, unit: str = "client") -> Claim:
+    """One client's vector as it leaves, when one unit of it changes."""
+    c = Claim(relation, length=sizes.dim if upload.length is None else upload.length)
+    if isinstance(upload.value, Bounded):
+        c = upload.value.claim(c, unit)
+    return fold(upload.stages, c)
 
 
 def reports(r: Round, sizes: Sizes) -> int | None:

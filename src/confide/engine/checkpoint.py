@@ -34,6 +34,7 @@ class Progress:
     server: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     earlier: tuple[Tensor, ...] = ()
     released: tuple[Released, ...] = ()
+    validation: tuple[float, ...] = ()
     metrics: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     memory: Tensor | None = None
     remembered: Tensor | None = None

@@ -6,8 +6,9 @@ on the order of clients, nor on which process works on them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -61,6 +62,7 @@ class Outcome:
     memory: Tensor | None
     remembered: Tensor | None
     data: Batch
+    held_out: Callable[[], Tensor]  # the received model's loss on each of the client's test records
 
     @property
     def update(self) -> Tensor:
@@ -83,6 +85,12 @@ class Outcome:
     def loss(self) -> Tensor:
         """The mean loss of the received model on the client's records; 0 without any."""
         return self.start.new_tensor([self.data.loss(self.start)])
+
+    @property
+    def test_loss(self) -> Tensor:
+        """Its mean loss on the client's own test records; 0 without any."""
+        losses = self.held_out()
+        return losses.mean().reshape(1) if len(losses) else self.start.new_zeros(1)
 
 
 QUANTITIES = ("update", "model", "control", "loss")
@@ -171,6 +179,13 @@ def is_clip(stage: Stage) -> bool:
     return isinstance(stage, Clip | ClipLayers) and stage.p == 2
 
 
+def passed(stage: Stage, x: Tensor, shared: Shared, own: Stream) -> Tensor:
+    """The stage, where the vector lies if it can work there, otherwise on the CPU."""
+    if not x.is_cuda or isinstance(stage, Clip | ClipLayers | Gaussian):
+        return stage(x, shared, own)
+    return stage(x.cpu(), shared, own).to(x.device)
+
+
 def work(shop: Workshop, job: Job, client: int) -> dict[str, Tensor]:
     """Everything this client uploads in this round, as it leaves."""
     r = job.round.for_client(client)
@@ -190,6 +205,8 @@ def quantity(name: str, upload: Upload, done: Outcome) -> Tensor:
     """The vector of this name before its stages."""
     if upload.value is not None:
         return upload.value(done)
+    if (name, upload.data) == ("loss", "test"):
+        return done.test_loss
     if name not in QUANTITIES:
         raise ValueError(
             f"Round: upload {name!r} has no value, allowed are {', '.join(QUANTITIES)}, or an "
@@ -218,7 +235,18 @@ def trained(shop: Workshop, job: Job, local: Local, streams: Streams, client: in
     after = None if remember is None else remember(w, course)
     if after is not None:
         keep(shop, client, after)
-    return Outcome(job.model, w, len(x), memory, after, Batch(shop, local, streams, x, y))
+    data = Batch(shop, local, streams, x, y)
+    tested = partial(losses_on_tests, shop, job.model, client)
+    return Outcome(job.model, w, len(x), memory, after, data, tested)
+
+
+def losses_on_tests(shop: Workshop, model: Tensor, client: int) -> Tensor:
+    """The model's loss on each test record that this client holds."""
+    data, held = shop.federation.data, torch.from_numpy(shop.federation.tests(client))
+    x, y = data.x_test[held], data.y_test[held]
+    if not len(x):
+        return model.new_zeros(0)
+    return shop.gradient.losses(model, x.to(model.dtype), y)
 
 
 def records(shop: Workshop, client: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

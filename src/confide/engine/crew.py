@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.func import vmap
 
-from confide.engine.ahead import Ahead, Drawn, noise_of, normals
+from confide.engine.ahead import Ahead, Drawn, drawn_for, noise_of
 from confide.engine.client import (
     Batch,
     Job,
@@ -25,15 +25,18 @@ from confide.engine.client import (
     batches,
     is_clip,
     keep,
+    losses_on_tests,
     quantity,
     recalled,
     records,
 )
-from confide.engine.gradients.clipping import Bound, clip_row
-from confide.engine.rounds import Round
+from confide.engine.gradients.clipping import NOTHING, Bound, clip_row, norms_of
+from confide.engine.rounds import Local, Round
+from confide.engine.rows import seeds
+from confide.engine.sums import Picked
 from confide.randomness import Stream
 from confide.stages import Clip, ClipLayers, Gaussian
-from confide.stages.stage import Shared, Stage
+from confide.stages.stage import Stage
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,37 +49,34 @@ class Member:
     batches: list[NDArray[np.int64]]
     own: Stream  # for the batch stages
     noise: Ahead[Tensor] | None  # for its examples
+    memory: Tensor | None  # from earlier rounds
 
+    def dropout_seed(self) -> int:
+        """What its masks begin with."""
+        return int(self.streams.own("dropout").uint64(1)[0]) >> 1
 
-@dataclass(frozen=True, eq=False)
-class RowBatch:
-    """One batch for each row, and the key of its dropout masks."""
-
-    places: Tensor
-    counts: Tensor
-    divisors: Tensor
-    active: Tensor
-    keys: Tensor
-
-    def tensors(self) -> tuple[Tensor, ...]:
-        """All of it."""
-        return self.places, self.counts, self.divisors, self.active, self.keys
+    @property
+    def clip(self) -> Bound | None:
+        """What every example's gradient is clipped by."""
+        first = self.round.local.example[0] if self.round.local.example else None
+        assert first is None or isinstance(first, Bound)
+        return first
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Every step's batches, padded: (step, row, column) and (step, row)."""
+    """Every step's batches, padded: (step, row, column) and (step, row); and a row's numbers."""
 
     places: Tensor
     counts: Tensor
     divisors: Tensor
-    active: Tensor
+    keys: Tensor
+    radii: Tensor
 
-    def batch(self, step: int, rows: int, columns: int, keys: Tensor) -> RowBatch:
+    def picked(self, step: int, rows: int, columns: int, numbers: Tensor) -> Picked:
         """What the first rows take in this step."""
-        parts = (self.counts, self.divisors, self.active)
-        here = (part[step, :rows] for part in parts)
-        return RowBatch(self.places[step, :rows, :columns], *here, keys[:rows])
+        places, counts = self.places[step, :rows, :columns], self.counts[step, :rows]
+        return Picked(places, counts, self.keys[:rows], numbers[:rows], self.radii[:rows])
 
 
 class Crew:
@@ -97,26 +97,27 @@ class Crew:
         """The largest batch of this step, at least 1: an empty one is padded too."""
         return max([1, *(len(m.batches[step]) for m in self.members if len(m.batches) > step)])
 
-    def table(self, rows: int, columns: int, device: torch.device) -> Table:
-        """All steps; rows and columns beyond what is drawn hold records that count nothing."""
-        widest = max([columns, *(self.columns(s) for s in range(self.steps))])
-        places = np.zeros((self.steps, rows, widest), np.int64)
-        counts = np.zeros((self.steps, rows), np.int64)
-        divisors = np.ones((self.steps, rows))
-        active = np.zeros((self.steps, rows), np.bool_)
+    def table(self, drops: bool, device: torch.device) -> Table:
+        """All steps; columns beyond what is drawn repeat a record, to count nothing."""
+        widest = max([1, *(self.columns(step) for step in range(self.steps))])
+        places = np.zeros((self.steps, len(self.members), widest), np.int64)
+        counts = np.zeros(places.shape[:2], np.int64)
+        divisors = np.ones(places.shape[:2])
         for row, member in enumerate(self.members):
             for step, batch in enumerate(member.batches):
                 places[step, row, : len(batch)] = batch
                 places[step, row, len(batch) :] = batch[0] if len(batch) else 0
                 counts[step, row] = len(batch)
                 divisors[step, row] = member.round.local.divisor(len(batch))
-            active[: len(member.batches), row] = True
-        arrays = (places, counts, divisors, active)
-        return Table(*(torch.from_numpy(array).to(device) for array in arrays))
+        keys = seeds([m.dropout_seed() if drops else 0 for m in self.members])
+        radii = [norms_of(m.clip) if m.clip is not None else (1.0,) for m in self.members]
+        arrays = (torch.from_numpy(array) for array in (places, counts, divisors))
+        parts = (*arrays, keys, torch.tensor(radii, dtype=torch.float64))
+        return Table(*(part.to(device) for part in parts))
 
-    def dropout_seeds(self) -> list[int]:
-        """What each client's masks begin with."""
-        return [int(m.streams.own("dropout").uint64(1)[0]) >> 1 for m in self.members]
+    def taken(self, device: torch.device) -> Tensor:
+        """How many steps each takes."""
+        return torch.tensor([len(member.batches) for member in self.members], device=device)
 
     def noised(self, total: Tensor) -> Tensor:
         """The first rows' sums after the noise of their examples and the stages of their batch."""
@@ -130,13 +131,13 @@ class Crew:
     def memories(self, like: Tensor) -> Tensor:
         """What the clients kept, a row for each; zeros where there is nothing."""
         rows = torch.zeros_like(like)
-        for row, member in zip(rows, self.members, strict=False):
-            if (memory := recalled(self._shop, member.client)) is not None:
-                row.copy_(memory)
+        for row, member in zip(rows, self.members, strict=True):
+            if member.memory is not None:
+                row.copy_(member.memory)
         return rows
 
     def uploads(
-        self, start: Tensor, ends: Tensor, before: Tensor | None, after: Tensor | None
+        self, start: Tensor, ends: Tensor, after: Tensor | None
     ) -> Iterator[dict[str, Tensor]]:
         """What each client sends, in the order that was asked for."""
         row_of = {member.client: row for row, member in enumerate(self.members)}
@@ -147,17 +148,15 @@ class Crew:
         for client in self._clients:
             row = row_of[client]
             member = self.members[row]
-            acted = after is not None and bool(member.batches)
-            if after is not None and acted:
-                keep(self._shop, client, after[row])
-            done = Outcome(
-                start,
-                ends[row],
-                len(self._shop.federation.clients[client]),
-                None if before is None else before[row],
-                after[row] if after is not None and acted else None,
-                self._data(member),
-            )
+            before, kept = member.memory, None
+            if before is not None:
+                before = before.to(start.device)
+            if after is not None:
+                kept = after[row] if member.batches else before
+            if kept is not None:
+                keep(self._shop, client, kept)
+            records_held = len(self._shop.federation.clients[client])
+            done = Outcome(start, ends[row], records_held, before, kept, self._data(member))
             yield sent(member, done, {name: rows[row] for name, rows in ready.items()})
 
     def _data(self, member: Member) -> Any:
@@ -174,23 +173,33 @@ def joined(shop: Workshop, job: Job, client: int, pool: Executor) -> Member:
     r, streams = job.round.for_client(client), Streams(shop.key, job.t, client)
     held = shop.federation.clients[client]
     drawn = [held[b] for b in batches(r.local, streams.own("records"), len(held))]
-    local, like = r.local, torch.empty(job.model.shape, dtype=job.model.dtype)
-    noise = None
+    memory = recalled(shop, client) if r.local.remembers else None
+    own, noise = ahead_of(r.local, streams, [len(b) for b in drawn], job.model, pool)
+    return Member(client, r, streams, drawn, own, noise, memory)
+
+
+def ahead_of(
+    local: Local, streams: Streams, sizes: Sequence[int], model: Tensor, pool: Executor
+) -> tuple[Stream, Ahead[Tensor] | None]:
+    """The stream of the batch stages, and the noise of the examples; Gaussians are drawn ahead."""
+    noise, like = None, torch.empty(model.shape, dtype=model.dtype)
     if rest := local.example[1:]:
         make, own = partial(noise_of, rest), streams.own("example")
         calls = (
-            partial(make, len(batch), like, streams.shared, own)
-            for batch in drawn
+            partial(make, size, like, streams.shared, own)
+            for size in sizes
             for _ in range(local.step.gradients)
         )
         noise = Ahead(pool, calls)
+    if not local.batch:
+        return NOTHING, noise
     own = streams.own("batch")
     gaussians = sum(isinstance(stage, Gaussian) for stage in local.batch)
     if gaussians and all(isinstance(s, Gaussian | Clip | ClipLayers) for s in local.batch):
-        draw = partial(normals, own, len(like), job.model.is_cuda)
-        times = len(drawn) * local.step.gradients * gaussians
+        draw = partial(drawn_for, own, like.numel(), model.is_cuda)
+        times = len(sizes) * local.step.gradients * gaussians
         own = Drawn(Ahead(pool, iter(repeat(draw, times))))
-    return Member(client, r, streams, drawn, own, noise)
+    return own, noise
 
 
 def sent(member: Member, done: Outcome, ready: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -207,13 +216,6 @@ def sent(member: Member, done: Outcome, ready: Mapping[str, Tensor]) -> dict[str
             vector = passed(stage, vector, member.streams.shared, own)
         out[name] = vector
     return out
-
-
-def passed(stage: Stage, x: Tensor, shared: Shared, own: Stream) -> Tensor:
-    """The stage, where the vector lies if it can work there, otherwise on the CPU."""
-    if not x.is_cuda or isinstance(stage, Clip | ClipLayers | Gaussian):
-        return stage(x, shared, own)
-    return stage(x.cpu(), shared, own).to(x.device)
 
 
 def leading_clips(r: Round) -> dict[str, tuple[Bound, ...]]:

@@ -16,7 +16,9 @@ from confide.cohorts import All, Cohort, Epoch, Fixed, Poisson, Sampler, whole
 from confide.local import SGD, Step
 from confide.published.value import Published
 from confide.servers import Add, Server
+from confide.stages.noises import Gaussian, Laplace
 from confide.stages.stage import PerClient, Stage
+from confide.values import Bounded
 
 Stages = tuple[Stage, ...]
 Channel = Each | Sum | Shuffle
@@ -129,6 +131,13 @@ class Upload:
         """Known data."""
         if self.data not in DATA:
             raise ValueError(f"Upload: data = {self.data!r}, allowed are {', '.join(DATA)}.")
+        if isinstance(self.value, Bounded) and not isinstance(
+            next(iter(self.stages), None), Gaussian | Laplace
+        ):
+            raise ValueError(
+                f"Upload: stages = {self.stages!r}, allowed after {type(self.value).__name__} is "
+                "Gaussian or Laplace first: its bound speaks of distances, not of lengths."
+            )
 
 
 @dataclass(frozen=True)
@@ -249,6 +258,7 @@ class Past:
     model: Any = None
     earlier: tuple[Any, ...] = ()
     released: tuple[Released, ...] = ()
+    validation: tuple[float, ...] = ()  # losses of the models so far on the server's own records
 
     @property
     def public(self) -> Sizes:
