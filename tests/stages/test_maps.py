@@ -8,7 +8,7 @@ import torch
 from catalogue import DIM, inputs, own, shared
 from confide.accounting.relations import Relation
 from confide.claims import Claim, Noise
-from confide.stages import Mask, Quantize, RandK, Rotate, Scale, TopK, Unrotate
+from confide.stages import Mask, Places, Quantize, RandK, Rotate, Scale, TopK, Unrotate
 from confide.stages.maps import hadamard
 
 START = Claim(Relation.REPLACE_ONE, length=DIM, l2=1.0)
@@ -52,6 +52,19 @@ def test_a_mask_keeps_its_places() -> None:
             Mask(bad)
     with pytest.raises(ValueError, match="names position 9"):
         Mask((9,))(torch.zeros(3), shared, own(0))
+
+
+@pytest.mark.parametrize("n", [3, 8, 21])
+def test_a_mask_of_bits_is_the_mask_of_its_places(n: int) -> None:
+    chosen = torch.arange(n) % 3 == 2
+    places = tuple(range(2, n, 3))
+    bits, x = Places.of(chosen), torch.arange(1.0, n + 1)
+    assert torch.equal(Mask(bits)(x, shared, own(0)), Mask(places)(x, shared, own(0)))
+    assert Mask(bits).claim(START) == Mask(places).claim(START)
+    assert (len(bits), bits) == (len(places), Places.of(chosen))
+    assert repr(bits) != repr(Places.of(~chosen))
+    with pytest.raises(ValueError, match="at least one"):
+        Mask(Places.of(torch.zeros(n, dtype=torch.bool)))
 
 
 @pytest.mark.parametrize("n", [1, 5, 8, 1000])

@@ -73,6 +73,35 @@ CATALOGUE: dict[str, Entry] = {
     "dp-fedsam-topk-c": Entry(
         "confide.methods.dp_fedsam:DPFedSAMTopKC", "Shi et al. 2023", "client", False
     ),
+    "fed-smp-randk": Entry(
+        "confide.methods.fed_smp:FedSMPRandK", "Hu et al. 2022", "client", True, "fed-smp-randk-c"
+    ),
+    "fed-smp-randk-c": Entry(
+        "confide.methods.fed_smp:FedSMPRandKC", "Hu et al. 2022", "client", False
+    ),
+    "fed-smp-topk": Entry(
+        "confide.methods.fed_smp:FedSMPTopK", "Hu et al. 2022", "client", True, "fed-smp-topk-c"
+    ),
+    "fed-smp-topk-c": Entry(
+        "confide.methods.fed_smp:FedSMPTopKC", "Hu et al. 2022", "client", False
+    ),
+    "dp-fedavg-blur": Entry(
+        "confide.methods.blur:DPFedAvgBlur", "Cheng et al. 2022", "client", True, "dp-fedavg-blur-c"
+    ),
+    "dp-fedavg-blur-c": Entry(
+        "confide.methods.blur:DPFedAvgBlurC", "Cheng et al. 2022", "client", False
+    ),
+    "dp-fedavg-blurs": Entry(
+        "confide.methods.blur:DPFedAvgBlurs",
+        "Cheng et al. 2022",
+        "client",
+        True,
+        "dp-fedavg-blurs-c",
+    ),
+    "dp-fedavg-blurs-c": Entry(
+        "confide.methods.blur:DPFedAvgBlursC", "Cheng et al. 2022", "client", False
+    ),
+    "fedsam": Entry("confide.methods.fedsam:FedSAM", "Qu et al. 2022", "none"),
     "fed-cdp": Entry(
         "confide.methods.fed_cdp:FedCDP", "Wei et al. 2021", "record", True, "fed-cdp-c"
     ),

@@ -1,7 +1,7 @@
 """DP-FedSAM and DP-FedSAM-topk: sharpness-aware local steps, then clip and Gaussian noise.
 
 Shi, Liu, Wei, Shen, Wang, Tao: Make Landscape Flatter in Differentially Private Federated Learning,
-2023, and its journal version with the top-k sparsifier.
+2023, and its journal version with the top-k sparsifier. docs/papers/dp-fedsam.md.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import ClassVar
 from confide.channels import Sum
 from confide.cohorts import Epoch, Fixed, Poisson
 from confide.engine.rounds import Local, Past, Round, Sizes
-from confide.local import SAM
-from confide.methods.dp_fedavg import DPFedAvg, cohort_size
+from confide.local import SAM, between
+from confide.methods.dp_fedavg import check, cohort_size
 from confide.methods.setting import Setting
 from confide.published import dp_fedsam
 from confide.published.value import Published
@@ -43,6 +43,11 @@ class DPFedSAM:
     noise_field: ClassVar = "sigma"
     setting: ClassVar = Setting(clients=500, data="cifar10", model="resnet18", records=100)
 
+    def __post_init__(self) -> None:
+        """Sensible numbers."""
+        check(self)
+        between(self, "rho", 0)
+
     def round(self, past: Past) -> Round | None:
         """Lines 3 to 16: SAM steps, clip by eq. (10), noise by eq. (11), mean over m."""
         if past.t == self.T:
@@ -66,8 +71,10 @@ class DPFedSAM:
         """Option I: nothing is left out."""
         return ()
 
-    def published(self, sizes: Sizes) -> Published:
-        """Theorem 2, eq. (16), at the paper's delta = 1/M."""
+    def published(self, sizes: Sizes) -> Published | None:
+        """Theorem 2, eq. (16), at the paper's delta = 1/M; without noise it has no value."""
+        if not self.sigma:
+            return None
         return dp_fedsam.eq_16_epsilon(self.q, self.sigma, self.T, 1 / sizes.clients)
 
 
@@ -102,6 +109,11 @@ class DPFedSAMC:
     paper: ClassVar = PAPER
     noise_field: ClassVar = "sigma"
     setting: ClassVar = DPFedSAM.setting
+
+    def __post_init__(self) -> None:
+        """Sensible numbers."""
+        check(self)
+        between(self, "rho", 0)
 
     def round(self, past: Past) -> Round | None:
         """SAM steps and clip at the clients, N(0, sigma^2 C^2) once on their sum."""
@@ -146,6 +158,3 @@ def kept(p: float, d: int) -> int:
     if not 0 < p <= 1:
         raise ValueError(f"top-k: p = {p!r}, allowed is above 0 and at most 1.")
     return max(1, round(p * d))
-
-
-__all__ = ["DPFedAvg", "DPFedSAM", "DPFedSAMC", "DPFedSAMTopK", "DPFedSAMTopKC"]

@@ -1,6 +1,7 @@
 """Fed-CDP: per-example clipping and noise inside of the local steps.
 
 Wei, Liu, Wu, Su, Iyengar: Gradient-Leakage Resilient Federated Learning, 2021.
+docs/papers/fed-cdp.md.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from typing import ClassVar
 
 from confide.aggregates import Mean
 from confide.cohorts import All, Cohort, Fixed, Poisson
-from confide.engine.rounds import Local, Past, Round
-from confide.local import SGD
-from confide.methods.setting import Setting
+from confide.engine.rounds import Local, Past, Round, Sizes
+from confide.local import SGD, between
+from confide.methods.setting import Setting, wholes
+from confide.published import fed_cdp
+from confide.published.value import Published
+from confide.servers import Add, Momentum
 from confide.stages import ClipLayers, Gaussian
 
 
@@ -31,7 +35,12 @@ class FedCDP:
     name: ClassVar = "fed-cdp"
     paper: ClassVar = "Wei et al. 2021"
     noise_field: ClassVar = "sigma"
-    setting: ClassVar = Setting(clients=1000, data="mnist", model="cnn2", records=500)
+    setting: ClassVar = Setting(clients=1000, data="mnist", model="cnn2-flat", records=500)
+
+    def __post_init__(self) -> None:
+        """Sensible numbers."""
+        wholes(self, "T", "K_t", "L", "B")
+        check(self)
 
     def round(self, past: Past) -> Round | None:
         """Lines 4 to 20: L steps with mean_j (clip(g_j) + N(0, sigma^2 C^2)), mean over K_t."""
@@ -55,6 +64,13 @@ class FedCDP:
         """The clipping bound of round t."""
         return self.C
 
+    def published(self, sizes: Sizes) -> Published | None:
+        """Table VI, whose rate is B/N_i and whose steps are T L + 1; without noise no value."""
+        if not self.sigma:
+            return None
+        rate = min(1.0, self.B / sizes.records)
+        return fed_cdp.moments_epsilon(rate, self.sigma, self.T * self.L + 1, 1e-5)
+
 
 @dataclass(frozen=True)
 class FedCDPDecay(FedCDP):
@@ -66,14 +82,14 @@ class FedCDPDecay(FedCDP):
 
     def bound(self, t: int) -> float:
         """A schedule fixed in advance: no release chooses it."""
-        return self.C + (self.C_last - self.C) * t / max(1, self.T - 1)
+        return falling(self.C, self.C_last, t, self.T)
 
 
 @dataclass(frozen=True)
 class FedCDPC:
     """Corrected: Poisson batches, noise once for each batch, in units of S = C sqrt(M).
 
-    K_t None: every client takes part in every round.
+    K_t None: every client takes part in every round. beta: the server's momentum, not the paper's.
     """
 
     T: int = 100
@@ -83,10 +99,17 @@ class FedCDPC:
     C: float = 1.0
     sigma: float = 1.0
     eta: float = 0.5
+    beta: float = 0.0
     name: ClassVar = "fed-cdp-c"
     paper: ClassVar = "Wei et al. 2021"
     noise_field: ClassVar = "sigma"
     setting: ClassVar = FedCDP.setting
+
+    def __post_init__(self) -> None:
+        """Sensible numbers."""
+        wholes(self, "T", "L", *(() if self.K_t is None else ("K_t",)))
+        between(self, "B", 0, above=True)
+        check(self)
 
     def round(self, past: Past) -> Round | None:
         """L steps with (sum_j clip(g_j) + N(0, sigma^2 C^2 M)) / B, mean over the cohort."""
@@ -104,6 +127,7 @@ class FedCDPC:
                 batch=(Gaussian(self.sigma * self.bound(past.t) * sqrt(len(layers))),),
                 average=Mean(by=self.B),
             ),
+            server=Momentum(self.beta) if self.beta else Add(),
         )
 
     def bound(self, t: int) -> float:
@@ -121,4 +145,17 @@ class FedCDPDecayC(FedCDPC):
 
     def bound(self, t: int) -> float:
         """A schedule fixed in advance."""
-        return self.C + (self.C_last - self.C) * t / max(1, self.T - 1)
+        return falling(self.C, self.C_last, t, self.T)
+
+
+def check(method: object) -> None:
+    """Refuse bounds and noise that make no sense."""
+    for field in ("C", "C_last"):
+        if hasattr(method, field):
+            between(method, field, 0, above=True)
+    between(method, "sigma", 0)
+
+
+def falling(first: float, last: float, t: int, T: int) -> float:
+    """A line from the first value in round 0 to the last in round T - 1."""
+    return first + (last - first) * t / max(1, T - 1)

@@ -13,7 +13,7 @@ from confide.aggregates import MeanOfPresent
 from confide.cohorts import Epoch, Fixed
 from confide.engine.rounds import Local, Past, Round
 from confide.local import SGD
-from confide.methods.setting import Setting
+from confide.methods.setting import Setting, wholes
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,10 @@ class FedAvg:
     name: ClassVar = "fedavg"
     paper: ClassVar = "McMahan et al. 2017"
     setting: ClassVar = Setting(clients=100, data="mnist", model="mlp")
+
+    def __post_init__(self) -> None:
+        """Sensible numbers."""
+        wholes(self, "T", "m", "E", "B")
 
     def round(self, past: Past) -> Round | None:
         """m clients train for E epochs; the next model is the mean of theirs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from confide.cohorts import whole
 from confide.engine.flat import Flat
 from confide.engine.rounds import Sizes
 from confide.models import MODELS, build
@@ -32,3 +33,9 @@ class Setting:
         shape, outputs = SHAPES.get(self.data, MODELS[self.model].example)
         layers = Flat(build(self.model, shape, outputs, 0)).layers
         return Sizes(self.clients, self.records, layers)
+
+
+def wholes(method: object, *fields: str) -> None:
+    """Refuse a method whose counts are not whole numbers of at least 1."""
+    for field in fields:
+        whole(type(method).__name__, field, getattr(method, field))

@@ -2,7 +2,7 @@
 
 from confide.stages.bounds import Assume, Clip, ClipLayers
 from confide.stages.gridnoise import Binomial, DiscreteGaussian, Skellam
-from confide.stages.maps import Mask, RandK, Rotate, Scale, TopK, Unrotate
+from confide.stages.maps import Mask, Places, RandK, Rotate, Scale, TopK, Unrotate
 from confide.stages.noises import Gaussian, Laplace, RadialStaircase, Staircase
 from confide.stages.quantize import Quantize
 from confide.stages.randomizers import BallRandomizer, Ordinal, RandomizedResponse, TwoPoint
@@ -20,6 +20,7 @@ __all__ = [
     "Mask",
     "Ordinal",
     "PerClient",
+    "Places",
     "Quantize",
     "RadialStaircase",
     "RandK",

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
+from hashlib import sha256
 from math import inf, sqrt
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from confide.claims import LARGEST, LEAST, Claim
@@ -104,6 +108,41 @@ class RandK(Stage):
 
 
 @dataclass(frozen=True)
+class Places:
+    """A set of positions in a vector of this length, one bit for each: rounds keep their masks."""
+
+    bits: bytes
+    length: int
+    count: int
+
+    @classmethod
+    def of(cls, chosen: Tensor) -> Places:
+        """The positions at which this is true."""
+        flags = chosen.detach().cpu().numpy()
+        return cls(np.packbits(flags).tobytes(), len(flags), int(flags.sum()))
+
+    @classmethod
+    @cache
+    def first(cls, count: int, length: int) -> Places:
+        """The first ones: a stand-in where a plan needs a set of this size, whichever it is."""
+        return cls.of(torch.arange(length) < count)
+
+    @property
+    def positions(self) -> NDArray[np.int64]:
+        """In order; made anew each time, as plans keep many sets."""
+        flags = np.unpackbits(np.frombuffer(self.bits, np.uint8), count=self.length)
+        return np.flatnonzero(flags)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self.count
+
+    def __repr__(self) -> str:
+        """Short, and another one for another set."""
+        return f"Places({len(self)} of {self.length}, {sha256(self.bits).hexdigest()[:32]})"
+
+
+@dataclass(frozen=True)
 class Mask(Stage):
     """Keep these entries; the list is public: a constant, public data, or what was released.
 
@@ -111,20 +150,25 @@ class Mask(Stage):
     here; TopK is the stage for that, and it proves less.
     """
 
-    keep: tuple[int, ...]
+    keep: tuple[int, ...] | Places
 
     def __post_init__(self) -> None:
         """Distinct positions."""
-        if not self.keep or len(set(self.keep)) != len(self.keep) or min(self.keep) < 0:
+        keep = self.keep
+        given = isinstance(keep, tuple) and (
+            len(set(keep)) != len(keep) or min(keep, default=0) < 0
+        )
+        if not len(keep) or given:
             raise ValueError("Mask: keep must hold distinct positions of at least 0, at least one.")
 
     def __call__(self, x: Tensor, shared: Shared, own: Stream) -> Tensor:
         """Zero all other entries."""
-        if max(self.keep) >= x.numel():
+        places = self.keep.positions if isinstance(self.keep, Places) else self.keep
+        keep = torch.as_tensor(places)
+        if int(keep.max()) >= x.numel():
             raise ValueError(
-                f"Mask: keep names position {max(self.keep)}, allowed is below {x.numel()}."
+                f"Mask: keep names position {int(keep.max())}, allowed is below {x.numel()}."
             )
-        keep = torch.tensor(self.keep)
         return torch.zeros_like(x).index_copy(0, keep, x[keep])
 
     def claim(self, c: Claim) -> Claim:
