@@ -1,7 +1,10 @@
+import pickle
+
 import pytest
 import torch
 from torch import nn
 
+from confide.engine.flat import Flat
 from confide.models import MODELS, build
 from confide.models.norms import group_normalised, groups
 
@@ -75,7 +78,9 @@ def test_settings():
     [
         ("cnn3", DIGIT, {}, "name = 'cnn3' is unknown, allowed are .* Did you mean cnn"),
         ("mlp", (4,), {"hiden": 3}, "unknown setting 'hiden', .* Did you mean hidden?"),
-        ("mlp", (4,), {"hidden": [0]}, "hidden = 0, allowed is a whole number of at least 1"),
+        ("mlp", (4,), {"hidden": [0]}, r"Model mlp: hidden = \[0\], allowed is a list of whole"),
+        ("tabular", (4,), {"hidden": 32}, "Model tabular: hidden = 32, allowed is a list"),
+        ("simple-cnn", COLOUR, {"dropout": 0.5}, "dropout = 0.5, allowed are true and false"),
         ("mlp", (4,), {"norm": "batch"}, "norm = 'batch', allowed is \"group\""),
         ("cnn2", (30,), {}, r"an image has 3 sizes, not 1\), allowed are images"),
         ("cnn2", (1, 8, 8), {}, "cannot take these records"),
@@ -108,6 +113,11 @@ number = 3
 def strange(): return 7
 def narrow(): return nn.Sequential(nn.Flatten(), nn.Linear(9, 3))
 class Lossy(Net): loss = "hinges"
+class Lazy(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.LazyConv2d(8, 3), nn.LazyBatchNorm2d(), nn.Flatten(), nn.LazyLinear(2))
+class Moody(Net):
+    def forward(self, x): return {}["missing"]
 """
 
 
@@ -128,7 +138,7 @@ def test_a_model_of_one_s_own(file):
 
 
 def test_group_normalisation_leaves_no_buffers(file):
-    for name in ("Net", "pictures"):
+    for name in ("Net", "pictures", "Lazy"):
         module = build(f"{file}:{name}", (1, 3, 3), 2, 0, norm="group")
         assert not list(module.buffers())
         assert any(isinstance(part, nn.GroupNorm) for part in module.modules())
@@ -136,6 +146,36 @@ def test_group_normalisation_leaves_no_buffers(file):
 
 def test_a_lone_normalisation_is_replaced_too():
     assert isinstance(group_normalised(nn.BatchNorm2d(64, affine=False)), nn.GroupNorm)
+
+
+def test_a_shared_normalisation_stays_shared_and_keeps_its_values():
+    shared = nn.BatchNorm2d(8)
+    nn.init.normal_(shared.weight)
+    module = nn.Sequential(shared, nn.Sequential(nn.ReLU(), shared))
+    changed = group_normalised(module)
+    assert isinstance(changed[0], nn.GroupNorm) and changed[0] is changed[1][1]
+    assert torch.equal(changed[0].weight, shared.weight)
+    assert not list(changed.buffers())
+
+
+def test_batch_normalisation_is_refused_with_its_remedy(file):
+    with pytest.raises(ValueError, match=r"buffer .* of BatchNorm2d .*--set model\.norm=group"):
+        Flat(build(f"{file}:pictures", (1, 3, 3), 2, 0))
+    assert Flat(build(f"{file}:pictures", (1, 3, 3), 2, 0, norm="group")).lengths
+
+
+def test_two_files_of_one_name_are_two_models(tmp_path):
+    for width in (3, 4):
+        (tmp_path / str(width)).mkdir()
+        (tmp_path / str(width) / "net.py").write_text(
+            "from torch import nn\n"
+            f"class Net(nn.Sequential):\n"
+            f"    def __init__(self):\n"
+            f"        super().__init__(nn.Linear(9, {width}), nn.Linear({width}, 2))\n"
+        )
+    models = [build(f"{tmp_path}/{width}/net.py:Net", (9,), 2, 0) for width in (3, 4)]
+    assert [numbers(module) for module in models] == [38, 50]
+    assert [numbers(pickle.loads(pickle.dumps(module))) for module in models] == [38, 50]
 
 
 def test_groups_have_at_least_four_channels():
@@ -149,6 +189,7 @@ def test_groups_have_at_least_four_channels():
         ("number", "it is a int, allowed are a torch.nn.Module"),
         ("strange", "it gives a int, allowed is a torch.nn.Module"),
         ("narrow", r"give \(2, 3\), allowed is a tensor of shape \(2, 2\)"),
+        ("Moody", "it cannot take these records .'missing'., allowed are what it was"),
         ("Lossy", "loss = 'hinges', allowed are .* Did you mean hinge?"),
     ],
 )

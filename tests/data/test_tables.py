@@ -183,14 +183,16 @@ def test_adult_of_the_official_files(tmp_path, monkeypatch):
     test = [PERSON.format(work="Private", sex="Male", home="Cuba", pay=">50K.")]
     (tmp_path / "adult" / "adult.data").write_text("\n".join([*train, "", ""]))
     (tmp_path / "adult" / "adult.test").write_text("\n".join(["|1x3 Cross validator", *test, ""]))
-    data = load("adult")
+    with pytest.raises(ValueError, match=r"Data adult: .* has MD5 .*, allowed is the official"):
+        load("adult")
+    data = load("adult", verify=False)
     assert data.y_train.tolist() == [0, 1] and data.y_test.tolist() == [1]
     # Six numbers, one word each of five columns, two sexes, Private and Peru.
     assert data.shape == (6 + 5 + 2 + 2,)
     assert data.columns["sex"].tolist() == [1, 0]
     assert data.columns["workclass"].tolist() == [0, -1]
     assert data.licence == "CC BY 4.0"
-    assert len(load("adult", test=0.34).x_test) == 1
+    assert len(load("adult", test=0.34, verify=False).x_test) == 1
 
 
 def test_ipums_of_a_user_s_extract(tmp_path, monkeypatch):

@@ -34,6 +34,8 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
         if given.names and entry.name not in given.names:
             continue
         found = locate(entry.ways)
+        here = found is not None and found.here
+        download = None if found is None else f"{found}, downloaded when it is first used"
         rows.append(
             {
                 "name": entry.name,
@@ -42,10 +44,11 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
                 "classes": entry.classes,
                 "licence": entry.licence,
                 "source": entry.home,
-                "here": found is not None,
-                "where": None if found is None else str(found),
+                "here": here,
+                "where": str(found) if here else None,
                 "part": None if found is None else found.way.part or None,
-                "get": None if found is not None else entry.get,
+                "get": None if here else download or entry.get,
+                "downloads": found is not None and not here,
             }
         )
     return {"datasets": rows, "looked_in": [str(root) for root in roots()]}
@@ -68,7 +71,9 @@ def show(answer: dict[str, Any]) -> None:
         if row["here"]:
             here = Text(row["part"] or "yes", style="yellow" if row["part"] else "green")
         else:
-            here = Text(f"no: {row['get']}", style="red")
+            start, style = ("not yet", "yellow") if row["downloads"] else ("no", "red")
+            place = "" if row["downloads"] else f" ({row['source']})"
+            here = Text(f"{start}: {row['get']}{place}", style=style)
         table.add_row(*map(Text, told), here)
     screen.print(table)
     screen.print(Text(f"Files are looked for in {' and '.join(answer['looked_in'])}."))

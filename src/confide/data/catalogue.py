@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from confide.data.places import Files, Package, Way
+from confide.data.places import HUB, Files, Package, Way
 
 _HERE = str(Path(__file__).parent)
 _HUB = "confide.data.hub:read_hub"
@@ -39,7 +39,7 @@ def _in(folders: Iterable[str], files: tuple[str, ...], reader: str) -> tuple[Fi
 
 
 def _hub(name: str, **settings: Any) -> Package:
-    return Package("datasets", name, _HUB, settings=settings)
+    return Package(HUB, name, _HUB, settings=settings)
 
 
 _ENTRIES = (

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from confide.data.checksums import check_file
 from confide.data.dataset import Dataset
 from confide.data.places import path_of
-from confide.data.settings import positive
+from confide.data.settings import flag, positive
 from confide.data.splits import split
 from confide.data.tables import (
     Table,
@@ -41,9 +42,15 @@ def read_adult_csv(folder: Path, *, test: float | None = None, seed: int = 0) ->
     return _adult(table, table.columns["split"] == "train", test, seed)
 
 
-def read_adult(folder: Path, *, test: float | None = None, seed: int = 0) -> Dataset:
+def read_adult(
+    folder: Path, *, test: float | None = None, seed: int = 0, verify: bool = True
+) -> Dataset:
     """Adult as UCI publishes it: adult.data for training and adult.test."""
-    sides = [_official(path_of(folder, name)) for name in ("adult.data", "adult.test")]
+    paths = [path_of(folder, name) for name in ("adult.data", "adult.test")]
+    if flag("Data adult", "verify", verify):
+        for path in paths:
+            check_file("adult", path)
+    sides = [_official(path) for path in paths]
     columns = {
         name: np.concatenate([side.columns[name] for side in sides]) for name in sides[0].columns
     }

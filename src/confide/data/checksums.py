@@ -18,6 +18,10 @@ OFFICIAL = {
         "t10k-images-idx3-ubyte.gz": "bef4ecab320f06d8554ea6380940ec79",
         "t10k-labels-idx1-ubyte.gz": "bb300cfdad3c16e7a12a480ee83cd310",
     },
+    "adult": {
+        "adult.data": "5d7c39d7b8804f071cdd1f2a7c460872",
+        "adult.test": "35238206dfdf7f1fe215bbb874adecdc",
+    },
     "cifar10": {
         "data_batch_1": "c99cafc152244af753f735de768cd75f",
         "data_batch_2": "d4bba439e000b95fd0a9bffe97cbabec",

@@ -52,7 +52,9 @@ def load_entry(entry: Entry, options: Mapping[str, Any]) -> Dataset:
     found = locate(entry.ways)
     if found is None:
         places = " and ".join(str(root) for root in roots())
-        raise ValueError(f"Data: {entry.name} is not here; {entry.get} (looked in {places}).")
+        raise ValueError(
+            f"Data: {entry.name} is not here; {entry.get} ({entry.home}; looked in {places})."
+        )
     data = read(found.way.reader, entry.name, found.where, {**found.way.settings, **options})
     source = "; ".join(text for text in (entry.home, found.way.part) if text)
     return dataclasses.replace(data, name=entry.name, licence=entry.licence, source=source)

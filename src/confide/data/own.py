@@ -17,6 +17,7 @@ from confide.data.dataset import Dataset, Pixels
 from confide.data.pictures import arrays, extra_arrays
 from confide.data.settings import nearest, word, words
 from confide.data.tables import (
+    MOST_CLASSES,
     Table,
     codes,
     is_text,
@@ -27,6 +28,7 @@ from confide.data.tables import (
 
 TASKS = ("classification", "regression")
 MOST_CLASSES_OF_NUMBERS = 100
+MOST_CHANNELS = 4
 NAMES = ("x_train", "y_train", "x_test", "y_test")
 
 
@@ -41,7 +43,7 @@ def read_npz(path: Path, *, task: str | None = None) -> Dataset:
     for name, array in held.items():
         check_numbers(thing, name, array)
     x = [held["x_train"], held["x_test"]]
-    pixels = pixels_of(x[0])
+    pixels = pixels_of(thing, x[0])
     if x[0].shape[1:] != x[1].shape[1:] or (x[0].dtype == np.uint8) != (x[1].dtype == np.uint8):
         raise ValueError(
             f"{thing}: x_train has records {x[0].shape[1:]} of {x[0].dtype} and x_test "
@@ -86,11 +88,16 @@ def check_numbers(thing: str, name: str, array: NDArray[Any]) -> None:
             )
 
 
-def pixels_of(x: NDArray[Any]) -> Pixels | None:
+def pixels_of(thing: str, x: NDArray[Any]) -> Pixels | None:
     """How to scale images, if these are images."""
     if x.dtype != np.uint8 or x.ndim not in (3, 4):
         return None
     channels = 1 if x.ndim == 3 else x.shape[3]
+    if channels > MOST_CHANNELS:
+        raise ValueError(
+            f"{thing}: x_train of shape {x.shape} has {channels} channels, allowed for bytes are "
+            f"images (n, height, width, channels) with at most {MOST_CHANNELS}."
+        )
     return Pixels((0.5,) * channels, (0.5,) * channels)
 
 
@@ -109,10 +116,15 @@ def goal(thing: str, name: str, y: NDArray[Any], task: str) -> torch.Tensor:
     if task == "regression":
         return as_floats(y if y.ndim > 1 else y[:, None])
     labels = y.astype(np.int64)
-    if y.ndim != 1 or (labels != y).any() or (len(labels) and labels.min() < 0):
+    if y.ndim != 1 or (labels != y).any() or labels.min() < 0:
         raise ValueError(
             f"{thing}: {name} of shape {y.shape} does not hold classes, allowed are whole numbers "
             "from 0, one for each record."
+        )
+    if labels.max() >= MOST_CLASSES:
+        raise ValueError(
+            f"{thing}: {name} holds the label {labels.max()}, allowed are {MOST_CLASSES} classes, "
+            'numbered from 0, or task = "regression".'
         )
     return torch.from_numpy(labels)
 

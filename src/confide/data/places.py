@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+HUB = "datasets"
 PIP = {
     "PIL.Image": "Pillow",
     "datasets": "datasets",
@@ -58,15 +59,29 @@ class Found:
         """In words."""
         if isinstance(self.way, Files):
             return str(self.where)
-        if self.way.module == "datasets":
-            return f"Hugging Face {self.where}, downloaded when first used"
+        if self.way.module == HUB:
+            return f"Hugging Face {self.where}"
         return f"the package {self.way.module}"
+
+    @property
+    def here(self) -> bool:
+        """Whether it can be read without a download."""
+        if isinstance(self.way, Files) or self.way.module != HUB:
+            return True
+        place = hub_cache() / str(self.where).replace("/", "___")
+        # Configuration, version, fingerprint; the information is written last.
+        return any(place.glob("*/*/*/dataset_info.json"))
 
 
 def cache() -> Path:
     """The one cache directory: ~/.cache/confide, or as XDG_CACHE_HOME says."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "confide"
+
+
+def hub_cache() -> Path:
+    """Where the package `datasets` keeps what it has prepared for confide."""
+    return cache() / "huggingface"
 
 
 def roots() -> list[Path]:

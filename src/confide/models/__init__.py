@@ -159,9 +159,11 @@ def build(
             raise ValueError(
                 f"Model {name}: it gives a {type(module).__name__}, allowed is a torch.nn.Module."
             )
-        if norm == "group":
-            module = group_normalised(module)
         _check_answer(name, takes, module, shape, outputs)
+        if norm == "group":
+            # After the first answer: until then, lazy modules do not know their sizes.
+            module = group_normalised(module)
+            _check_answer(name, takes, module, shape, outputs)
     if name in MODELS and MODELS[name].loss is not None:
         cast(Any, module).loss = MODELS[name].loss
     _check_loss(name, module)
@@ -185,7 +187,10 @@ def _made(name: str, takes: str, call: Callable[[], Any]) -> Any:
     """What the call gives; a complaint of torch about sizes becomes one sentence."""
     try:
         return call()
-    except (ValueError, RuntimeError, TypeError, IndexError, AttributeError) as why:
+    except networks.WrongSetting as why:
+        raise ValueError(f"Model {name}: {why}.") from why
+    except Exception as why:
+        # A user's module can fail in any way at all.
         first = str(why).strip().split("\n", 1)[0].rstrip(".")[:200]
         raise ValueError(
             f"Model {name}: it cannot take these records ({first or type(why).__name__}), allowed "

@@ -12,14 +12,16 @@ from math import prod
 
 from torch import nn
 
-from confide.data.settings import whole
-
 Shape = tuple[int, ...]
+
+
+class WrongSetting(ValueError):
+    """A setting of a model is not what it may be; the records have no part in it."""
 
 
 def mlp(shape: Shape, outputs: int, hidden: Sequence[int] = (32,)) -> nn.Module:
     """Dense layers with ReLU between them."""
-    widths = [prod(shape), *(whole("Model mlp", "hidden", width) for width in hidden), outputs]
+    widths = [prod(shape), *_widths(hidden), outputs]
     layers: list[nn.Module] = [nn.Flatten()]
     for inner, outer in pairwise(widths):
         layers += [nn.Linear(inner, outer), nn.ReLU()]
@@ -98,6 +100,8 @@ def leaf_cnn(shape: Shape, outputs: int) -> nn.Module:
 
 def simple_cnn(shape: Shape, outputs: int, dropout: bool = True) -> nn.Module:
     """Two 3x3 convolutions, one pooling, a dense layer of 128, with dropout."""
+    if not isinstance(dropout, bool):
+        raise WrongSetting(f"dropout = {dropout!r}, allowed are true and false")
     channels, height, width = images(shape)
     flat = 64 * ((height - 4) // 2) * ((width - 4) // 2)
     layers: list[nn.Module] = [
@@ -117,6 +121,15 @@ def wind_cnn(shape: Shape, outputs: int) -> nn.Module:
         *(nn.Conv2d(16, 32, (1, 5), padding=(0, 2)), nn.ReLU(), nn.MaxPool2d((1, 2))),
         *(nn.Flatten(), nn.Linear(flat, 64), nn.ReLU(), nn.Linear(64, outputs)),
     )
+
+
+def _widths(hidden: Sequence[int]) -> list[int]:
+    """The sizes of hidden layers, as a person wrote them."""
+    if not isinstance(hidden, list | tuple) or not all(
+        isinstance(width, int) and not isinstance(width, bool) and width >= 1 for width in hidden
+    ):
+        raise WrongSetting(f"hidden = {hidden!r}, allowed is a list of whole numbers of at least 1")
+    return list(hidden)
 
 
 def images(shape: Shape) -> tuple[int, int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,11 @@ def find(where: str) -> Any:
     path, _, name = where.rpartition(":")
     if not Path(path).is_file():
         raise ValueError(f"Model {where}: file {path!r} does not exist, allowed is a Python file.")
-    spec = importlib.util.spec_from_file_location(f"confide_model_{Path(path).stem}", path)
+    # Two files of one name in different folders are two modules.
+    code = zlib.crc32(str(Path(path).resolve()).encode())
+    spec = importlib.util.spec_from_file_location(
+        f"confide_model_{Path(path).stem}_{code:08x}", path
+    )
     if spec is None or spec.loader is None:
         raise ValueError(f"Model {where}: file {path!r} is not a Python file.")
     module = importlib.util.module_from_spec(spec)
@@ -27,6 +32,7 @@ def find(where: str) -> Any:
     try:
         spec.loader.exec_module(module)
     except Exception as why:
+        del sys.modules[spec.name]
         raise ValueError(
             f"Model {where}: {path} does not load ({type(why).__name__}: {why})."
         ) from why
