@@ -382,6 +382,18 @@ def test_delta_is_at_most_a_tenth_of_a_unit_however_many_there_are() -> None:
     assert s.cell("client", "world").delta == 1 / (10 * 500)
 
 
+def test_a_record_that_several_clients_hold_is_one_copy() -> None:
+    copied = replace(SIZES, copies=7)
+    alone, shared = (state([(fed_cdp(Fixed(5), 100), 10)], s, delta=1e-5) for s in (SIZES, copied))
+    word = "one client's copy of it, and up to 7 clients hold the same"
+    for cell, other in zip(shared.cells, alone.cells, strict=True):
+        told = any(word in text for text in cell.assumptions)
+        assert told == (cell.unit == "record" and cell.status == "proved")
+        assert (cell.epsilon, cell.status) == (other.epsilon, other.status)
+    assert any(word in text for cell in shared.cells for text in cell.assumptions)
+    assert word in shared.words() and "copy" not in alone.words()
+
+
 def test_the_statement_in_words() -> None:
     words = full().words()
     for part in (

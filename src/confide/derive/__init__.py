@@ -44,7 +44,7 @@ def derive(r: Round, sizes: Sizes) -> dict[Key, tuple[Release, ...]]:
                 side = at_server(r, {name: upload}, sizes, unit)
                 cells[unit, "server", name] = (side,)
                 cells[unit, "world", name] = to_world(r, {name: upload}, sizes, unit, (side,))
-    return {key: tuple(finished(r, way) for way in ways) for key, ways in cells.items()}
+    return {key: tuple(finished(r, sizes, key, way) for way in ways) for key, ways in cells.items()}
 
 
 def check(r: Round, sizes: Sizes) -> None:
@@ -55,9 +55,15 @@ def check(r: Round, sizes: Sizes) -> None:
         )
 
 
-def finished(r: Round, way: Release) -> Release:
+def finished(r: Round, sizes: Sizes, key: Key, way: Release) -> Release:
     """What every release of the round shares."""
-    assumptions = way.assumptions
-    if not r.aggregate.equal_weights and not way.open:
-        assumptions = tuple(dict.fromkeys((*assumptions, "data sizes are public")))
-    return replace(way, at_most=r.cohort.at_most, assumptions=assumptions)
+    more: list[str] = []
+    if not r.aggregate.equal_weights:
+        more.append("data sizes are public")
+    unit, _, of = key
+    if sizes.copies > 1 and (unit, of) == ("record", "update"):
+        more.append(
+            f"a record is one client's copy of it, and up to {sizes.copies} clients hold the same"
+        )
+    kept = way.assumptions if way.open else tuple(dict.fromkeys((*way.assumptions, *more)))
+    return replace(way, at_most=r.cohort.at_most, assumptions=kept)

@@ -29,17 +29,19 @@ class Sizes:
     """The public numbers a statement needs: how many clients, records and coordinates.
 
     `records` is the least number of records of a client, `most_records` the largest. `layers` are
-    the lengths of the model's parameters in order.
+    the lengths of the model's parameters in order. `copies` is the largest number of clients that
+    hold one and the same record.
     """
 
     clients: int
     records: int
     layers: tuple[int, ...]
     most_records: int | None = None
+    copies: int = 1
 
     def __post_init__(self) -> None:
         """Whole numbers of at least one."""
-        for name in ("clients", "records", "largest"):
+        for name in ("clients", "records", "largest", "copies"):
             whole("Sizes", name, getattr(self, name))
         if not self.layers:
             raise ValueError("Sizes: layers is empty, allowed is at least one length.")

@@ -59,7 +59,7 @@ def sizes_of(federation: Federation, lengths: tuple[int, ...]) -> Sizes:
     held = sizes[sizes > 0]
     if not len(held):
         raise ValueError("Federation: no client holds a record, allowed is at least one that does.")
-    return Sizes(len(sizes), int(held.min()), lengths, int(held.max()))
+    return Sizes(len(sizes), int(held.min()), lengths, int(held.max()), federation.copies)
 
 
 def unrolled(method: Method, sizes: Sizes, rounds: int | None = None) -> Plan:
