@@ -38,8 +38,9 @@ class HeldOutLoss:
     Proof. Each loss is cut to [0, bound], so another record in a place moves the sum by at most
     `bound` and the result by at most bound / n; the last cut moves nothing further apart. Under
     replace-one two worlds are twice the claimed bound apart, and the claim speaks of the result
-    less the public middle of what the changed record can make of it: half of bound / n. The whole
-    client moves it within [0, bound].
+    less the middle of what the changed record can make of it: half of bound / n. The whole client
+    moves it within [0, bound]. The result stays in double precision: single precision could carry
+    two results further apart than they are, by more than the claim has to spare.
     """
 
     bound: float
@@ -57,7 +58,7 @@ class HeldOutLoss:
     def __call__(self, done: Outcome) -> Tensor:
         """Cut, add, divide, cut; a loss that is no number counts as the bound."""
         losses = done.held_out().nan_to_num(nan=self.bound).clamp(0.0, self.bound)
-        return (losses.double().sum() / self.n).clamp(max=self.bound).to(losses.dtype).reshape(1)
+        return (losses.double().sum() / self.n).clamp(max=self.bound).reshape(1)
 
     def claim(self, c: Claim, unit: str) -> Claim:
         """See above."""

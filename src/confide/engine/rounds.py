@@ -16,7 +16,7 @@ from confide.cohorts import All, Cohort, Epoch, Fixed, Poisson, Sampler, whole
 from confide.local import SGD, Step
 from confide.published.value import Published
 from confide.servers import Add, Server
-from confide.stages.noises import Gaussian, Laplace
+from confide.stages.noises import Gaussian
 from confide.stages.stage import PerClient, Stage
 from confide.values import Bounded
 
@@ -133,12 +133,11 @@ class Upload:
         """Known data."""
         if self.data not in DATA:
             raise ValueError(f"Upload: data = {self.data!r}, allowed are {', '.join(DATA)}.")
-        if isinstance(self.value, Bounded) and not isinstance(
-            next(iter(self.stages), None), Gaussian | Laplace
-        ):
+        first = next(iter(self.stages), None)
+        if isinstance(self.value, Bounded) and not (isinstance(first, Gaussian) and first.std):
             raise ValueError(
                 f"Upload: stages = {self.stages!r}, allowed after {type(self.value).__name__} is "
-                "Gaussian or Laplace first: its bound speaks of distances, not of lengths."
+                "Gaussian noise first: its bound speaks of distances, not of lengths."
             )
 
 
@@ -148,7 +147,8 @@ class Round:
 
     `publish` acts on the update; a mapping gives every vector its own stages; what they published
     is all that `server` makes the next model of. `broadcast`: the server passes on what only it saw
-    (a client's upload, say), so the world sees that too. `alike` is false for the round as one client of many different ones lives it.
+    (a client's upload, say), so the world sees that too. `alike` is false for the round as one
+    client of many different ones lives it.
     """
 
     cohort: Cohort
