@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -12,10 +13,13 @@ from torch import Tensor
 
 from confide.randomness import Stream
 from confide.randomness.streams import Shape
+from confide.stages.normal import words_of
 from confide.stages.stage import Shared, Stage
 
+T = TypeVar("T")
 
-class Ahead[T]:
+
+class Ahead(Generic[T]):
     """The results of some calls in order; the next one is always under way."""
 
     def __init__(self, pool: Executor, calls: Iterator[Callable[[], T]]) -> None:
@@ -38,9 +42,9 @@ class Ahead[T]:
 
 
 class Drawn(Stream):
-    """A stream of which only normal values of one shape are wanted, drawn ahead."""
+    """A stream of which only normal values of one length, or their words, are wanted."""
 
-    def __init__(self, source: Ahead[NDArray[np.floating]]) -> None:
+    def __init__(self, source: Ahead[NDArray[Any]]) -> None:
         """What has been begun."""
         self._source = source
 
@@ -48,13 +52,19 @@ class Drawn(Stream):
         self, shape: Shape, dtype: type[np.float64] | type[np.float32] = np.float64
     ) -> NDArray[np.floating]:
         """The next values."""
-        return self._source.take()
+        return self._source.take().reshape(shape)
+
+    def uint64(self, shape: Shape) -> NDArray[np.uint64]:
+        """The words that a GPU makes the next values of."""
+        return self._source.take().reshape(shape)
 
 
-def normals(stream: Stream, size: int, pinned: bool) -> NDArray[np.floating]:
-    """What a Gaussian stage draws for a vector; pinned memory is copied to a GPU without a detour."""
-    drawn = stream.normal((size,))
-    return torch.from_numpy(drawn).pin_memory().numpy() if pinned else drawn
+def drawn_for(stream: Stream, size: int, on_gpu: bool) -> NDArray[Any]:
+    """What a Gaussian stage draws for a vector: values, or words in memory that a GPU reads."""
+    if not on_gpu:
+        return stream.normal((size,))
+    words = stream.uint64(words_of(size)).view(np.int64)
+    return torch.from_numpy(words).pin_memory().numpy().view(np.uint64)
 
 
 def noise_of(

@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,16 @@ class Progress:
     head: Head | None = None  # the ledger's newest entry
     examples: int = 0
     seconds: float = 0.0
+
+    def move(self, device: torch.device) -> None:
+        """Put what rounds compute with where the clients are trained."""
+        self.model = self.model.to(device)
+        self.server = {name: vector.to(device) for name, vector in self.server.items()}
+        self.earlier = tuple(model.to(device) for model in self.earlier)
+        self.released = tuple(
+            replace(one, value=one.value.to(device)) if isinstance(one.value, Tensor) else one
+            for one in self.released
+        )
 
 
 class CheckpointError(ValueError):
@@ -89,7 +99,7 @@ def load(path: Path, fingerprint: str) -> Progress | None:
             "starts again at its first round, to the same bits."
         )
     try:
-        body = torch.load(BytesIO(payload), weights_only=False)
+        body = torch.load(BytesIO(payload), map_location="cpu", weights_only=False)
     except Exception as why:  # anything at all: the classes it names may have changed
         said = " ".join(str(why).split())
         raise CheckpointError(f"{path} cannot be read: {type(why).__name__}: {said}.") from why

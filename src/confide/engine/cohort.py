@@ -10,39 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
-from math import ceil, sqrt
 
 import torch
 from torch import Tensor
 
-from confide.cohorts import Epoch, Fixed, Poisson
 from confide.engine.client import Job, Workshop, is_clip
-from confide.engine.crew import Crew, RowBatch
+from confide.engine.compiling import CompiledSums
+from confide.engine.crew import Crew, Table
 from confide.engine.flat import Flat
 from confide.engine.gradients import example_gradient_of, gradient_of
-from confide.engine.gradients.clipping import Bound
-from confide.engine.rounds import Local, Round, columns_of
-from confide.engine.rows import VECTORISED, Courses, move, remembered, seeds
-from confide.engine.sums import WAYS, Compiler, Picked, Sums, Way
+from confide.engine.gradients.clipping import Bound, groups_of
+from confide.engine.room import Room
+from confide.engine.rounds import Local
+from confide.engine.rows import VECTORISED, Courses, move, remembered
+from confide.engine.sums import Picked, Sums
 from confide.engine.trainers import InProcess, Recipe, Scores, one_thread, pieces, scores
+from confide.engine.ways import way_of
 from confide.engine.workers import cores
 from confide.losses import LOSSES
-from confide.stages import Gaussian
+from confide.stages import Clip, Gaussian
 
 Total = Callable[[Tensor, Picked], Tensor]
-
-ROWS_ON_CPU, ROWS_ON_GPU = 32, 1024
-"""More rows than this gain nothing."""
-
-MEMORY_ON_CPU = 1 << 30
-"""Bytes for one chunk."""
-
-SHARE = 0.7
-"""Of a device's memory, for one chunk; its total is the same in every run, what is free is not."""
-
-COPIES = 8
-"""Vectors of the model's length that a row needs at the most: w, gradients, momentum, an upload."""
 
 
 class Cohort:
@@ -52,44 +40,44 @@ class Cohort:
         self, recipe: Recipe, device: str | torch.device = "cuda", rows: int | None = None
     ) -> None:
         """Put the records on the device; `rows` bounds a chunk, which otherwise fits the memory."""
-        self._device, self._dtype = torch.device(device), recipe.dtype
-        self._way = way_of(recipe.strategy, self._device)
-        self._recipe, self._most = recipe, rows
-        self._shop = shop_on(recipe, self._device)
+        self.device, self._recipe = torch.device(device), recipe
+        self._way = way_of(recipe.strategy, self.device)
+        self._shop = shop_on(recipe, self.device)
         data = self._shop.federation.data
-        flat = Flat(recipe.module, recipe.dtype, self._device)
-        self._start = flat.vector
-        self._sums = Sums(flat, self._shop.loss, data.x_train, data.y_train, self._way)
-        self._compiler = Compiler()
+        self._flat = Flat(recipe.module, recipe.dtype, self.device)
+        self._sums = Sums(self._flat, self._shop.loss, data.x_train, data.y_train, self._way)
+        self._compiled = CompiledSums(self._sums)
+        self._room = Room(self._shop.federation, self._flat.vector, rows, self._try_out)
         self._pool = ThreadPoolExecutor(cores())
-        self._needs: dict[object, float] = {}
         self._alone: InProcess | None = None
-        self.words = f"the cohort as one vmapped step on {device}, {self._way.words(self._dtype)}"
+        self.words = (
+            f"the cohort as one vmapped step on {self.device.type}, {self._way.words(recipe.dtype)}"
+        )
         with self._way.rules():
-            check_apart(self._sums, flat.vector)
+            check_apart(self._sums, self._flat.vector)
 
     def train(self, job: Job, clients: Sequence[int]) -> Iterator[Mapping[str, Tensor]]:
         """Chunk after chunk; what is sent lies where the received model lies."""
         home = job.model.device
-        if unsuited(job.round.local) is not None:
-            yield from self._one_by_one(job, clients)
+        if (why := unsuited(job.round.local)) is not None:
+            yield from self._one_by_one(job, clients, why)
             return
-        there = {name: vector.to(self._device) for name, vector in job.sent.items()}
-        job = Job(job.t, job.round, job.model.to(self._device), there)
-        size = self._chunk(job.round)
+        there = {name: vector.to(self.device) for name, vector in job.sent.items()}
+        job = Job(job.t, job.round, job.model.to(self.device), there)
+        size = self._room.rows(job.round)
         for first in range(0, len(clients), size):
+            chunk = clients[first : first + size]
             with one_thread(), self._way.rules():
-                crew = Crew(self._shop, job, clients[first : first + size], self._pool)
-                results = self._trained(job, crew, size)
-            uploads = crew.uploads(job.model, *results)
-            for _ in clients[first : first + size]:
+                crew = Crew(self._shop, job, chunk, self._pool)
+                uploads = crew.uploads(job.model, *self._trained(job, crew, size))
+            for _ in chunk:
                 with one_thread(), self._way.rules():
                     sent = next(uploads)
                 yield {name: vector.to(home) for name, vector in sent.items()}
 
     def evaluate(self, model: Tensor) -> Scores:
-        """Piece by piece."""
-        total, model = Scores(), model.to(self._device)
+        """Piece by piece, with products in full precision."""
+        total, model = Scores(), model.to(self.device)
         exact = replace(self._way, products="float32")
         with one_thread(), exact.rules():
             for start in pieces(self._shop.federation):
@@ -100,159 +88,57 @@ class Cohort:
         """End the threads that draw noise."""
         self._pool.shutdown()
 
-    def _one_by_one(self, job: Job, clients: Sequence[int]) -> Iterator[Mapping[str, Tensor]]:
+    def _one_by_one(
+        self, job: Job, clients: Sequence[int], why: str
+    ) -> Iterator[Mapping[str, Tensor]]:
         """Rounds that have no rows: on the CPU, one client after the other."""
         if self._alone is None:
             self._alone = InProcess(replace(self._recipe, strategy="auto"))
+            self.words += f"; {why}: such rounds in {self._alone.words}"
         home, sent = job.model.device, {n: v.cpu() for n, v in job.sent.items()}
         here = Job(job.t, job.round, job.model.cpu(), sent)
         for vectors in self._alone.train(here, clients):
             yield {name: vector.to(home) for name, vector in vectors.items()}
 
-    def _trained(
-        self, job: Job, crew: Crew, size: int
-    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Where every row ends, and what it remembered before and remembers now."""
+    def _trained(self, job: Job, crew: Crew, size: int) -> tuple[Tensor, Tensor | None]:
+        """Where every row ends, and what it remembers now."""
         local, start = job.round.local, job.model
-        rows = size if self._way.compiled else len(crew.members)
-        width = self._width(local)
-        table = crew.table(rows, width, self._device)
-        w = start.repeat(rows, 1)
+        table = crew.table(self._sums.draws, self.device)
+        w = start.repeat(len(crew.members), 1)
         state = State(
             w,
-            torch.zeros(rows, dtype=torch.int64, device=self._device),
+            torch.ones(len(w), dtype=torch.int64, device=self.device),
             torch.zeros_like(w) if getattr(local.step, "momentum", 0) else None,
             crew.memories(w) if local.remembers else None,
         )
-        keys = [0] * rows
-        if self._sums.draws:
-            keys[: len(crew.members)] = crew.dropout_seeds()
-        at_device = seeds(keys).to(self._device)
+        shape = size, self._room.width(local)
+        lengths = lengths_of(local, self._flat)
+        columns = self._room.columns(local)
+
+        def total(w: Tensor, picked: Picked) -> Tensor:
+            if self._way.compiled:
+                return self._compiled(w, picked, lengths, columns, shape)
+            return self._sums(w, picked, lengths, columns)
+
         for step in range(crew.steps):
-            work, columns = crew.at_work(step), crew.columns(step)
-            # One shape is compiled; the few rows and columns that are left at the end are not.
-            full = rows < 2 * work and columns <= width < 2 * columns
-            if self._way.compiled and full and not hosted(local):
-                self._step_compiled(job, state, table.batch(step, rows, width, at_device))
-            else:
-                self._step(job, state, table.batch(step, work, columns, at_device), crew)
+            part = state.first(crew.at_work(step))
+            batch = Batches(table, step, crew, part.numbers, total)
+            course = Courses(start, job.sent, part.memory, part.velocity)
+            move(local.step, part.w, batch, course)
         course = Courses(start, job.sent, state.memory)
-        taken = table.active.sum(0)
-        return state.w, state.memory, remembered(local.step, state.w, course, taken)
+        return w, remembered(local.step, w, course, crew.taken(self.device))
 
-    def _step(self, job: Job, state: State, batch: RowBatch, crew: Crew) -> None:
-        """One step of the rows that are at work, operation by operation."""
-        part, local = state.first(len(batch.counts)), job.round.local
-        gradient = Gradient(batch, part.numbers, self._total(local), crew)
-        move(local.step, part.w, gradient, Courses(job.model, job.sent, part.memory, part.velocity))
-
-    def _step_compiled(self, job: Job, state: State, batch: RowBatch) -> None:
-        """One step of all rows as one compiled function."""
-        local, total = job.round.local, self._summed(job.round.local)
-        more = {"velocity": state.velocity, "memory": state.memory, **job.sent}
-        some = {name: tensor for name, tensor in more.items() if tensor is not None}
-
-        def stepped(
-            w: Tensor, numbers: Tensor, start: Tensor, places: Tensor, counts: Tensor,
-            divisors: Tensor, active: Tensor, keys: Tensor, *given: Tensor,
-        ) -> tuple[Tensor, ...]:  # fmt: skip
-            named = dict(zip(some, given, strict=True))
-            memory, velocity = named.pop("memory", None), named.pop("velocity", None)
-            end, numbers = w.clone(), numbers.clone()
-            velocity = None if velocity is None else velocity.clone()
-            rows = RowBatch(places, counts, divisors, active, keys)
-            course = Courses(start, named, memory, velocity)
-            move(local.step, end, Gradient(rows, numbers, total), course)
-            end = torch.where(active.unsqueeze(1), end, w)
-            return (end, numbers) if velocity is None else (end, numbers, velocity)
-
-        name = ("step", local.step, local.example, self._fit(local)[1], tuple(some))
-        given = (state.w, state.numbers, job.model, *batch.tensors(), *some.values())
-        state.w, state.numbers, *velocity = self._compiler(name, stepped, *given)
-        if velocity:
-            state.velocity = velocity[0]
-
-    def _total(self, local: Local) -> Total:
-        """The rows' sums; compiled, if everything around them is not."""
-        total = self._summed(local)
-        if not (self._way.compiled and hosted(local)):
-            return total
-        width = self._width(local)
-
-        def sums(w: Tensor, *picked: Tensor) -> Tensor:
-            return total(w, Picked(*picked))
-
-        def either(w: Tensor, picked: Picked) -> Tensor:
-            if picked.places.shape[1] < width:
-                return total(w, picked)
-            given = (picked.places, picked.counts, picked.keys, picked.batch)
-            return self._compiler(("sums", local.example, self._fit(local)[1]), sums, w, *given)
-
-        return either
-
-    def _summed(self, local: Local) -> Total:
-        """The rows' sums of gradients, clipped where the round clips examples."""
-        clip = local.example[0] if local.example else None
-        assert clip is None or isinstance(clip, Bound)
-        columns = self._fit(local)[1]
-        return lambda w, picked: self._sums(w, picked, clip, columns)
-
-    def _chunk(self, r: Round) -> int:
-        """How many rows a chunk has: the same in every round, so that one shape is compiled."""
-        clients = len(self._shop.federation.clients)
-        expected = r.cohort.expected(clients)
-        if isinstance(r.cohort, Poisson):
-            expected = min(clients, expected + 2 * sqrt(expected))
-        expected = max(1, ceil(expected))
-        return ceil(expected / ceil(expected / self._fit(r.local)[0]))
-
-    def _width(self, local: Local) -> int:
-        """How many columns a batch has; only a Poisson batch is now and then larger."""
-        largest = max(1, *(len(held) for held in self._shop.federation.clients))
-        match local.sampler:
-            case Epoch(m) | Fixed(m):
-                return min(m, largest)
-            case Poisson(q):
-                return min(largest, max(1, ceil(q * largest + 3 * sqrt(q * largest))))
-            case _:
-                return largest
-
-    def _fit(self, local: Local) -> tuple[int, int | None]:
-        """How many rows fit the memory, and how many columns of one row if not even that does."""
-        if self._most is not None:
-            return self._most, None
-        width, size = self._width(local), self._start.element_size() * len(self._start)
-        budget, most = MEMORY_ON_CPU, ROWS_ON_CPU
-        if self._device.type == "cuda":
-            total = torch.cuda.get_device_properties(self._device).total_memory
-            budget, most = SHARE * (total - self._sums.x.nbytes), ROWS_ON_GPU
-        need = self._need(local, size, width)
-        rows = int(budget / (COPIES * size + width * need))
-        if rows:
-            return min(rows, most), None
-        return 1, max(1, int((budget - COPIES * size) / need))
-
-    def _need(self, local: Local, size: int, width: int) -> float:
-        """The bytes that one example takes: measured on a GPU, guessed elsewhere."""
-        if self._device.type != "cuda":
-            return 4.0 * size if local.example else 0.0
-        key = (bool(local.example), width)
-        if key not in self._needs:
-            columns = min(width, 8)
-            clip = local.example[0] if local.example else None
-            assert clip is None or isinstance(clip, Bound)
-            before = torch.cuda.memory_allocated(self._device)
-            torch.cuda.reset_peak_memory_stats(self._device)
-            with self._way.rules():
-                self._sums(self._start.unsqueeze(0), one_row([0] * columns, self._device), clip)
-            peak = torch.cuda.max_memory_allocated(self._device)
-            self._needs[key] = (peak - before) / columns
-        return self._needs[key]
+    def _try_out(self, local: Local, columns: int) -> None:
+        """The gradients of a few examples of one client."""
+        lengths = lengths_of(local, self._flat)
+        picked = one_row([0] * columns, self.device, layers=len(lengths))
+        with self._way.rules():
+            self._sums(self._flat.vector.unsqueeze(0), picked, lengths)
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class State:
-    """Where the rows are; `numbers` counts their batches, for dropout."""
+    """Where the rows are; `numbers` are those of their batches, for dropout."""
 
     w: Tensor
     numbers: Tensor
@@ -271,24 +157,24 @@ class State:
 
 
 @dataclass(frozen=True, eq=False)
-class Gradient:
-    """A batch for each row, as a vectorised step sees it."""
+class Batches:
+    """A batch for each row that is at work, as a vectorised step sees it."""
 
-    batch: RowBatch
+    table: Table
+    step: int
+    crew: Crew
     numbers: Tensor
     total: Total
-    crew: Crew | None = None
 
     def __call__(self, w: Tensor, asked: Tensor | None = None) -> Tensor:
         """Sums of gradients, the noise and stages of each row, divided."""
-        batch = self.batch
-        drawn = batch.counts > 0 if asked is None else (batch.counts > 0) & asked
-        picked = Picked(batch.places, batch.counts, batch.keys, self.numbers + 1)
+        rows = len(w)
+        picked = self.table.picked(self.step, rows, self.crew.columns(self.step), self.numbers)
         total = self.total(w, picked)
-        self.numbers.add_(drawn)
-        if self.crew is not None:
-            total = self.crew.noised(total)
-        return total / batch.divisors.to(w.dtype).unsqueeze(1)
+        drawn = picked.counts > 0
+        self.numbers.add_(drawn if asked is None else drawn & asked)
+        divisors = self.table.divisors[self.step, :rows].to(w.dtype)
+        return self.crew.noised(total).div_(divisors.unsqueeze(1))
 
 
 def unsuited(local: Local) -> str | None:
@@ -299,28 +185,17 @@ def unsuited(local: Local) -> str | None:
         first, *rest = local.example
         if not is_clip(first) or not all(isinstance(stage, Gaussian) for stage in rest):
             return "stages of examples other than an l2 clip and Gaussian noise are not vectorised"
-        if columns_of(first):
-            return "a clip of examples with a norm for each client is not vectorised"
     return None
 
 
-def hosted(local: Local) -> bool:
-    """Whether a step needs the CPU between its gradient and its move."""
-    return bool(local.batch) or len(local.example) > 1
-
-
-def way_of(strategy: str, device: torch.device) -> Way:
-    """How the step is run."""
-    if strategy == "auto":
-        return WAYS["compiled" if device.type == "cuda" else "cohort"]
-    if strategy not in WAYS:
-        names = ("auto", *WAYS)
-        near = get_close_matches(strategy, names, 1, 0)[0]
-        raise ValueError(
-            f"strategy = {strategy!r}, allowed on {device.type} are {', '.join(names)}; "
-            f"did you mean {near!r}?"
-        )
-    return WAYS[strategy]
+def lengths_of(local: Local, flat: Flat) -> tuple[int, ...]:
+    """The lengths of the pieces of an example's gradient that are clipped by themselves."""
+    if not local.example:
+        return ()
+    clip = local.example[0]
+    assert isinstance(clip, Bound)
+    groups_of(clip, flat.lengths)  # refuses lengths that are not the model's
+    return (flat.dim,) if isinstance(clip, Clip) else clip.sizes
 
 
 def shop_on(recipe: Recipe, device: torch.device) -> Workshop:
@@ -340,11 +215,14 @@ def shop_on(recipe: Recipe, device: torch.device) -> Workshop:
     )
 
 
-def one_row(places: Sequence[int], device: torch.device, count: int | None = None) -> Picked:
+def one_row(
+    places: Sequence[int], device: torch.device, count: int | None = None, layers: int = 0
+) -> Picked:
     """A batch for a single row."""
     ones = torch.ones(1, dtype=torch.int64, device=device)
     counts = ones * (len(places) if count is None else count)
-    return Picked(torch.tensor([list(places)], device=device), counts, ones, ones)
+    radii = torch.ones(1, max(layers, 1), dtype=torch.float64, device=device)
+    return Picked(torch.tensor([list(places)], device=device), counts, ones, ones, radii)
 
 
 def check_apart(sums: Sums, w: Tensor) -> None:

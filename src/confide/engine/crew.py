@@ -26,6 +26,7 @@ from confide.engine.client import (
     is_clip,
     keep,
     losses_on_tests,
+    passed,
     quantity,
     recalled,
     records,
@@ -80,7 +81,7 @@ class Table:
 
 
 class Crew:
-    """The clients of one chunk; those with most batches come first, so those at work are a prefix."""
+    """The clients of one chunk, those with most batches first: those at work are the first rows."""
 
     def __init__(self, shop: Workshop, job: Job, clients: Sequence[int], pool: Executor) -> None:
         """Draw what each of them does."""
@@ -155,8 +156,9 @@ class Crew:
                 kept = after[row] if member.batches else before
             if kept is not None:
                 keep(self._shop, client, kept)
-            records_held = len(self._shop.federation.clients[client])
-            done = Outcome(start, ends[row], records_held, before, kept, self._data(member))
+            count = len(self._shop.federation.clients[client])
+            tested = partial(losses_on_tests, self._shop, start, client)
+            done = Outcome(start, ends[row], count, before, kept, self._data(member), tested)
             yield sent(member, done, {name: rows[row] for name, rows in ready.items()})
 
     def _data(self, member: Member) -> Any:

@@ -1,4 +1,4 @@
-"""Which trainer runs a method: by device, cohort and model, by rules that the benchmarks justify."""
+"""Which trainer runs a method: by device, cohort and model, as the benchmarks justify."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import torch
 from confide.engine import spending
 from confide.engine.rounds import Round, Sizes
 from confide.engine.trainers import Recipe, Trainer
+from confide.engine.ways import WAYS
 from confide.engine.workers import cores, trainer_on_cpu
 
 
@@ -22,6 +23,12 @@ def trainer_for(
         raise ValueError(
             "run: device = 'cuda', but torch sees none; allowed here are auto and cpu."
         )
+    usable = recipe.strategy in ("auto", *WAYS) and torch.cuda.is_available()
+    on_cuda = device == "cuda" or (device == "auto" and usable)
+    if on_cuda or recipe.strategy in WAYS:
+        from confide.engine.cohort import Cohort
+
+        return Cohort(recipe, "cuda" if on_cuda else "cpu")
     length = sum(spending.length_after(upload, sizes.dim) for upload in first.uploads.values())
     expected = max(1, round(first.cohort.expected(sizes.clients)))
     return trainer_on_cpu(recipe, min(workers or cores(), expected), length)

@@ -29,7 +29,7 @@ from confide.derive import Key as CellKey
 from confide.engine import adapting, spending
 from confide.engine.adapting import Account
 from confide.engine.checkpoint import Progress
-from confide.engine.client import Job, shared_streams
+from confide.engine.client import Job, passed, shared_streams
 from confide.engine.public import ServersRecords
 from confide.engine.rounds import Method, Past, Released, Round, Sizes
 from confide.engine.spending import Budget, Plan
@@ -241,7 +241,7 @@ class Loop:
             vector = totals[name].div_(divisor)
             own = self.key.stream(p.t, None, f"publish {name}")
             for stage in r.published(name):
-                vector = stage(vector, shared, own)
+                vector = passed(stage, vector, shared, own)
             out[name] = vector.to(p.model.dtype)
         return out
 

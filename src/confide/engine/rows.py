@@ -99,7 +99,7 @@ def norms(x: Tensor) -> Tensor:
 class RowMasks:
     """The dropout masks of one client of a vmapped batch: `Masks` with tensors for its numbers.
 
-    `begin` is called inside of vmap, where the client's key and batch number are scalars to look at.
+    `begin` is called inside of vmap, where a client's key and batch number are scalars to look at.
     """
 
     def begin(self, key: Tensor, batch: Tensor, rows: Tensor) -> None:

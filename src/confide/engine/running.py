@@ -185,6 +185,7 @@ def run(
         progress = progress or Progress(flat.vector.clone(), np.zeros(sizes.clients, np.int64))
         recipe = with_memory(recipe, progress)
         trainer = trainer_for(recipe, plan[0][0], sizes, device, workers)
+        progress.move(trainer.device)
         every = evaluate_every or max(1, total // 20)
         loop = Loop(
             method=method,

@@ -1,79 +1,63 @@
-"""The gradient sums of many clients in one vmapped call, and how that call is run."""
+"""The gradient sums of many clients in one vmapped call: every client is a row of a matrix."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.fx.experimental.proxy_tensor import make_fx
 from torch.func import functional_call, grad, vmap
 
 from confide.engine.flat import Flat
 from confide.engine.gradients import dropout
-from confide.engine.gradients.clipping import Bound, clip_row
 from confide.engine.gradients.plain import like
 from confide.engine.rows import install
+from confide.engine.ways import Way
 from confide.losses import Loss
-
-Function = Callable[..., Any]
-
-
-@dataclass(frozen=True)
-class Way:
-    """Whether the step is compiled, and what matrix products are made of."""
-
-    compiled: bool
-    products: Literal["float32", "tf32", "bf16"] = "float32"
-
-    def words(self, dtype: torch.dtype) -> str:
-        """For the printed strategy."""
-        name = str(dtype).removeprefix("torch.")
-        kind = name if self.products == "float32" else f"{name}, products in {self.products}"
-        return f"{'compiled' if self.compiled else 'eager'}, {kind}"
-
-    @contextmanager
-    def rules(self) -> Iterator[None]:
-        """The same kernels in every run, and no tensor cores that nobody asked for."""
-        tf32 = self.products == "tf32"
-        before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("high" if tf32 else "highest")
-        flags = torch.backends.cudnn.flags(
-            enabled=True, benchmark=False, deterministic=True, allow_tf32=tf32
-        )
-        try:
-            with flags:
-                yield
-        finally:
-            torch.set_float32_matmul_precision(before)
-
-
-WAYS = {
-    "cohort": Way(compiled=False),
-    "compiled": Way(compiled=True),
-    "tf32": Way(compiled=True, products="tf32"),
-    "bf16": Way(compiled=True, products="bf16"),
-}
+from confide.stages.bounds import finite, shortened
 
 
 @dataclass(frozen=True, eq=False)
 class Picked:
     """One batch for each row: `places` of its records, of which the first `counts` are meant.
 
-    `keys` and `batch` are the numbers that dropout masks are made of.
+    `keys` and `batch` are the numbers that dropout masks are made of, `radii` the norms to which
+    each example's gradient is clipped, one for each layer.
     """
 
     places: Tensor
     counts: Tensor
     keys: Tensor
     batch: Tensor
+    radii: Tensor
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All of it."""
+        return self.places, self.counts, self.keys, self.batch, self.radii
+
+    def padded(self, rows: int, columns: int) -> Picked:
+        """More rows, without examples, and more columns, of records that do not count."""
+        more, wider = rows - len(self.counts), columns - self.places.shape[1]
+        if not more and not wider:
+            return self
+        # A row's own first record fills it up: where that is sound, nothing here is infinite.
+        filled = torch.cat([self.places, self.places[:, :1].expand(-1, wider)], 1)
+        parts = (filled, *self.tensors()[1:])
+        return Picked(*(with_rows(part, rows) for part in parts))
+
+
+def with_rows(part: Tensor, rows: int) -> Tensor:
+    """The tensor with rows of zeros after its own."""
+    more = rows - len(part)
+    return torch.cat([part, part.new_zeros(more, *part.shape[1:])]) if more else part
 
 
 class Sums:
-    """The sum of each row's gradients at its own w; `clip` bounds every example's first."""
+    """The sum of each row's gradients at its own w, each clipped before where `lengths` are given.
+
+    `lengths` are those of the pieces of a gradient that are clipped by themselves.
+    """
 
     def __init__(self, flat: Flat, loss: Loss, x: Tensor, y: Tensor, way: Way) -> None:
         """For this model (whose dropout is replaced) and these records."""
@@ -83,12 +67,12 @@ class Sums:
         self._masks = install(flat.module)
 
     def __call__(
-        self, w: Tensor, picked: Picked, clip: Bound | None = None, columns: int | None = None
+        self, w: Tensor, picked: Picked, lengths: Sequence[int] = (), columns: int | None = None
     ) -> Tensor:
         """One row for each client, from at most so many columns of examples at a time."""
         self._flat.module.train()
-        row = self._summed if clip is None else self._clipped(clip)
-        rows = vmap(row, in_dims=(0, 0, 0, 0, 0, 0, None))
+        row: Callable[..., Tensor] = self._clipped(lengths) if lengths else self._summed
+        rows = vmap(row, in_dims=(0, 0, 0, 0, 0, 0, 0, None))
         most = picked.places.shape[1]
         step = columns or max(most, 1)
         total: Tensor | None = None
@@ -96,7 +80,7 @@ class Sums:
             places = picked.places[:, start : start + step]
             here = torch.arange(start, start + places.shape[1], device=w.device)
             x, y = like(w, self.x[places]), self.y[places]
-            part = rows(w, x, y, picked.counts, picked.keys, picked.batch, here)
+            part = rows(w, x, y, *picked.tensors()[1:], here)
             total = part if total is None else total + part
         assert total is not None
         # A row without examples was computed on some that are not its own.
@@ -104,7 +88,7 @@ class Sums:
 
     def _summed(
         self, w: Tensor, x: Tensor, y: Tensor, count: Tensor, key: Tensor, batch: Tensor,
-        here: Tensor,
+        radii: Tensor, here: Tensor,
     ) -> Tensor:  # fmt: skip
         def loss(views: dict[str, Tensor]) -> Tensor:
             losses = self._losses(views, x, y, key, batch, here)
@@ -113,7 +97,7 @@ class Sums:
         views = self._flat.unique(self._flat.views(w))
         return self._flat.join(list(grad(loss)(views).values()))
 
-    def _clipped(self, clip: Bound) -> Callable[..., Tensor]:
+    def _clipped(self, lengths: Sequence[int]) -> Callable[..., Tensor]:
         def one(
             views: dict[str, Tensor], x: Tensor, y: Tensor, key: Tensor, batch: Tensor, at: Tensor
         ) -> Tensor:
@@ -121,15 +105,18 @@ class Sums:
             return self._losses(views, x, y, key, batch, at).sum()
 
         each = vmap(grad(one), in_dims=(None, 0, 0, None, None, 0))
-        stage = vmap(lambda row: clip_row(row, clip))
+
+        def clip(row: Tensor, radii: Tensor) -> Tensor:
+            parts = torch.split(finite(row), list(lengths))
+            return torch.cat([shortened(part, radii[i], 2) for i, part in enumerate(parts)])
 
         def clipped(
             w: Tensor, x: Tensor, y: Tensor, count: Tensor, key: Tensor, batch: Tensor,
-            here: Tensor,
+            radii: Tensor, here: Tensor,
         ) -> Tensor:  # fmt: skip
             views = self._flat.unique(self._flat.views(w))
             grads = each(views, x, y, key, batch, here)
-            rows = stage(self._flat.join_rows(list(grads.values())))
+            rows = vmap(clip, in_dims=(0, None))(self._flat.join_rows(list(grads.values())), radii)
             return torch.where((here < count).unsqueeze(1), rows, 0.0).sum(0)
 
         return clipped
@@ -150,31 +137,3 @@ class Sums:
     def draws(self) -> bool:
         """Whether the model has dropout."""
         return self._masks is not None
-
-
-class Compiler:
-    """Functions of tensors, each traced and compiled once for the shapes that it is given."""
-
-    def __init__(self) -> None:
-        """Nothing is compiled yet."""
-        self._made: dict[object, Function] = {}
-
-    def __call__(self, name: object, function: Function, *given: Tensor) -> Any:
-        """Run it; `name` tells functions apart that do different things."""
-        key = (name, tuple((tuple(g.shape), g.dtype) for g in given))
-        if key not in self._made:
-            self._made[key] = compiled(function, given)
-        return self._made[key](*given)
-
-
-def compiled(function: Function, given: tuple[Tensor, ...]) -> Function:
-    """Traced through vmap and grad first, so that the compiler sees plain operations only."""
-    try:
-        trace = make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True)
-        return torch.compile(trace(*given), dynamic=False, fullgraph=True)
-    except Exception as why:
-        first = str(why).splitlines()[0] if str(why) else type(why).__name__
-        raise ValueError(
-            f"strategy: the model's step cannot be compiled ({first}); "
-            "allowed is strategy = 'cohort'."
-        ) from why

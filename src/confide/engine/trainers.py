@@ -6,7 +6,7 @@ the order of `clients`, and the loop adds them up in that order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,6 +18,7 @@ from confide.data.dataset import Federation
 from confide.engine.client import Job, Workshop, work
 from confide.engine.flat import Flat
 from confide.engine.gradients import example_gradient_of, gradient_of
+from confide.engine.ways import WAYS
 from confide.losses import LOSSES
 from confide.randomness import Key
 
@@ -45,9 +46,10 @@ class Scores:
 
 
 class Trainer(Protocol):
-    """Trains clients and evaluates models."""
+    """Trains clients and evaluates models; rounds compute best where it does, on `device`."""
 
     words: str
+    device: torch.device
 
     def train(self, job: Job, clients: Sequence[int]) -> Iterator[Mapping[str, Tensor]]:
         """What each of these clients uploads, in their order; a vector may be overwritten later."""
@@ -79,8 +81,9 @@ class Recipe:
         """Ready to train on this process's CPU."""
         flat = Flat(self.module, self.dtype)
         loss = LOSSES[self.loss]
-        gradient = gradient_of(flat, loss, self.strategy)
-        examples = example_gradient_of(flat, loss, self.strategy)
+        strategy = "auto" if self.strategy in WAYS else self.strategy
+        gradient = gradient_of(flat, loss, strategy)
+        examples = example_gradient_of(flat, loss, strategy)
         return Workshop(
             gradient, examples, loss, self.federation, self.key, self.memory, self.remembered
         )
@@ -91,7 +94,7 @@ class InProcess:
 
     def __init__(self, recipe: Recipe) -> None:
         """Make the workshop."""
-        self._shop = recipe.workshop()
+        self._shop, self.device = recipe.workshop(), torch.device("cpu")
         self.words = f"one process, {strategy_words(self._shop)}"
 
     def train(self, job: Job, clients: Sequence[int]) -> Iterator[Mapping[str, Tensor]]:
@@ -114,7 +117,7 @@ class InProcess:
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def one_thread() -> Generator[None]:
     """One thread for torch: a sum's rounding depends on how many share it."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)

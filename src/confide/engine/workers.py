@@ -85,6 +85,7 @@ class Workers:
         rows = max(1, min(16, SLOT_VALUES // max(length, 1)))
         self._rows, self._count = rows, count
         context = mp.get_context(method)
+        self.device = torch.device("cpu")
         self._shared = Shared(
             torch.zeros(dim, dtype=recipe.dtype).share_memory_(),
             torch.zeros(4 * count, rows, length, dtype=recipe.dtype).share_memory_(),

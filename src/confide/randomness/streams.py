@@ -29,7 +29,7 @@ KEY_BYTES = 32
 Shape = int | tuple[int, ...]
 Source = Literal["public seed", "operating system"]
 
-_BLOCK = 1 << 14  # pairs of normal values made at a time, so that temporaries stay in the cache
+PAIRS = 1 << 14  # of normal values made at a time, so that temporaries stay in the cache
 _ZEROS = memoryview(bytes(1 << 20))  # what the cipher turns into its keystream, piece by piece
 _HEADROOM = 16  # some releases of `cryptography` demand room for a block more than they write
 
@@ -162,8 +162,8 @@ class Stream:
             raise ValueError(f"Stream.normal: dtype={dtype!r} must be numpy float64 or float32.")
         count = count_of(shape)
         out = np.empty(count + count % 2, dtype)
-        for start in range(0, len(out), 2 * _BLOCK):
-            part = out[start : start + 2 * _BLOCK]
+        for start in range(0, len(out), 2 * PAIRS):
+            part = out[start : start + 2 * PAIRS]
             half = len(part) // 2
             radius = self._tail(half)
             np.log(radius, out=radius)

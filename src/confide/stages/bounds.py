@@ -146,7 +146,7 @@ def finite(x: Tensor) -> Tensor:
     return torch.nan_to_num(x, nan=0.0, posinf=0.0, neginf=0.0)
 
 
-def shortened(x: Tensor, C: float, p: float) -> Tensor:
+def shortened(x: Tensor, C: float | Tensor, p: float) -> Tensor:
     """x within the ball of radius C; the norm is summed in double precision."""
     radius = C * MARGIN
     if p == inf:

@@ -24,6 +24,7 @@ from confide.randomness.exact import LAPLACE_SLACK, LAPLACE_STEP, GriddedLaplace
 from confide.randomness.floating import radial_staircase
 from confide.randomness.floating import staircase as draw_staircase
 from confide.stages.bounds import finite, number
+from confide.stages.normal import normal
 from confide.stages.stage import PerClient, Shared, Stage, floating, positive
 
 NO_GRID = "floating point, no grid"
@@ -49,8 +50,7 @@ class Gaussian(Stage):
     def __call__(self, x: Tensor, shared: Shared, own: Stream) -> Tensor:
         """Add noise."""
         x = floating(self, x)
-        noise = torch.from_numpy(own.normal(tuple(x.shape))).to(x.device)
-        return (x.double() + number(self.std) * noise).to(x.dtype)
+        return (x.double() + number(self.std) * normal(own, x)).to(x.dtype)
 
     def claim(self, c: Claim) -> Claim:
         """The event of the total variance over the distance."""
