@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from confide.aggregates import Aggregate, Mean, MeanOfPresent, WeightedMean
 from confide.channels import Each, Shuffle, Sum
@@ -232,7 +232,7 @@ class Round:
 def published_of(method: object, sizes: Sizes) -> Published | None:
     """What the method's paper would print for these clients."""
     claim: Any = getattr(method, "published", None)
-    return claim(sizes) if callable(claim) else claim
+    return cast("Published | None", claim(sizes) if callable(claim) else claim)
 
 
 def columns_of(stage: Stage) -> list[tuple[float, ...]]:
