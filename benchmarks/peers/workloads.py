@@ -86,8 +86,12 @@ WORKLOADS = {
 
 
 def workload(name: str, cohort: int | None = None, rounds: int | None = None) -> Workload:
-    """The workload of that name, or a smaller one for a quick look."""
+    """The workload of that name, or a smaller one for a quick look.
+
+    A smaller cohort gets as little noise in its mean as the whole one, or the model would explode.
+    """
     found = WORKLOADS[name]
     if cohort is not None:
-        found = replace(found, cohort=min(cohort, found.cohort))
+        fewer = min(cohort, found.cohort)
+        found = replace(found, cohort=fewer, noise=found.noise * fewer / found.cohort)
     return found if rounds is None else replace(found, rounds=rounds)

@@ -121,7 +121,8 @@ def known(layer: nn.Module) -> bool:
 def chained(flat: Flat) -> bool:
     """Whether a model is a chain of known layers, each used once and trained as a whole."""
     layers = links(flat.module)
-    if layers is None or any(m._forward_hooks for m in flat.module.modules()):
+    hooks = [m._forward_hooks for m in flat.module.modules()]  # pyright: ignore[reportPrivateUsage]
+    if layers is None or any(hooks):
         return False
     parameters = [id(p) for layer in layers for p in layer.parameters()]
     return parameters == [id(p) for p in flat.parameters]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -11,11 +12,9 @@ from torch import Tensor, nn
 from confide.engine.gradients.autograd import arranged
 from confide.engine.gradients.dropout import Dropout
 from confide.engine.gradients.layers import padding_of
+from confide.engine.gradients.products import add_outer, linear
 
 aten = torch.ops.aten
-
-LONG = 2048
-"""From this length of a dense layer's inputs, W times x' is faster than x times W'."""
 
 
 class Layer(Protocol):
@@ -30,18 +29,26 @@ class Layer(Protocol):
         ...
 
 
-class Trained:
+class Trained(ABC):
     """A layer with parameters; `backward` makes each target `beta` target + `alpha` gradient."""
 
     x: Tensor
 
     def __init__(self, module: nn.Module, places: Sequence[int | None]) -> None:
-        """The module, and where its weight and bias lie among the parameters (None: it has none)."""
+        """The module, and where its weight and bias lie among the parameters (None: nowhere)."""
         self.module, self._places = module, places
 
+    @abstractmethod
     def through(self, g: Tensor) -> Tensor:
         """From the gradient of the output to that of the input, and nothing else."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def forward(self, x: Tensor) -> Tensor:
+        """The layer's output."""
+
+    @abstractmethod
+    def backward(self, g: Tensor, deeper: bool) -> Tensor:
+        """As `Layer` says, and the targets change."""
 
     def aim(self, views: list[Tensor], to: list[Tensor], beta: float, alpha: float) -> None:
         """Compute at some parameters, and add the gradients somewhere."""
@@ -68,13 +75,12 @@ class Linear(Trained):
         """W x + b."""
         self.x = x
         assert self.weight is not None
-        if self.bias is not None and x.dim() == 2 and x.shape[1] >= LONG:
-            return torch.addmm(self.bias.unsqueeze(1), self.weight, x.t()).t()
-        return nn.functional.linear(x, self.weight, self.bias)
+        return linear(x, self.weight, self.bias)
 
     def through(self, g: Tensor) -> Tensor:
         """W' g."""
-        return g @ self.weight
+        assert self.weight is not None
+        return linear(g, self.weight.t())
 
     def backward(self, g: Tensor, deeper: bool) -> Tensor:
         """The weights change in the product that computes their gradient."""
@@ -83,7 +89,7 @@ class Linear(Trained):
         if x.dim() > 2:
             g, x = g.reshape(-1, g.shape[-1]), x.reshape(-1, x.shape[-1])
         assert self.weight_to is not None
-        self.weight_to.addmm_(g.t(), x, beta=self.beta, alpha=self.alpha)
+        add_outer(self.weight_to, g, x, self.beta, self.alpha)
         if self.bias_to is not None:
             self.add(self.bias_to, g.sum(0))
         return back

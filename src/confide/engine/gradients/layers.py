@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from confide.engine.gradients.products import add_outer
+
 Call = tuple[nn.Module, Tensor, Tensor]
 """A layer, its input, and the gradient of its output."""
 
@@ -53,7 +55,7 @@ class Outer:
     def write(self, out: Tensor, factors: Tensor) -> None:
         """One matrix product for all examples."""
         scaled = self.g * factors.unsqueeze(1)
-        out.view(self.g.shape[1], self.x.shape[1]).addmm_(scaled.t(), self.x, beta=0)
+        add_outer(out.view(self.g.shape[1], self.x.shape[1]), scaled, self.x, 0, 1)
 
     def rows(self, start: int, stop: int) -> Tensor:
         """The outer products."""
