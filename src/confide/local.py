@@ -236,7 +236,8 @@ def between(step: object, field: str, least: float, most: float = inf, above: bo
         start = f"above {least:g}" if above else f"at least {least:g}"
         limit = f" and at most {most:g}" if most < inf else ""
         raise ValueError(
-            f"{type(step).__name__}: {field} = {value!r}, allowed is a finite number {start}{limit}."
+            f"{type(step).__name__}: {field} = {value!r}, "
+            f"allowed is a finite number {start}{limit}."
         )
 
 

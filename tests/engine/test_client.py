@@ -17,7 +17,7 @@ from confide.engine.rounds import Local, Round, Upload
 from confide.engine.trainers import Recipe
 from confide.local import SAM, SGD, Blur, Course, Gradient, Prox, Scaffold
 from confide.randomness import Key
-from confide.servers import Add, Adam, Momentum
+from confide.servers import Adam, Add, Momentum
 from confide.stages import Clip, ClipLayers, Gaussian, PerClient
 from small import federation, mlp
 

@@ -41,6 +41,7 @@ from confide.statements import (
     groups,
     noise_words,
 )
+from confide.statements import state as composed
 
 SLACK = 1 + 1e-8
 """Multipliers are rounded to nine digits, so rounds planned otherwise may cost this much more."""
@@ -174,6 +175,16 @@ def charges(r: Round, sizes: Sizes, held: list[Account]) -> tuple[Charge, ...]:
     return tuple(out)
 
 
+def starts(plan: Plan, sizes: Sizes, held: list[Account]) -> bool:
+    """Whether the first planned round fits into every filter."""
+    costs = {charge.accounts[0]: charge.spend for charge in charges(plan[0][0], sizes, held)}
+    return all(
+        not one.cap.limits
+        or any(c <= limit for c, limit in zip(costs[one.name], one.cap.limits, strict=True))
+        for one in held
+    )
+
+
 def as_planned(r: Round, planned: Round, sizes: Sizes) -> bool:
     """Whether a round gives away exactly what the plan's round gives away."""
     if r == planned:
@@ -197,6 +208,19 @@ def spent(ledger: Ledger, one: Account) -> float:
     if one.cap.scope.parts == (SQUARED_MU,):
         return gdp.epsilon(sqrt(float(total[0])), one.cell.delta)
     return least_epsilon(total, one.cell.delta, np.array(FILTER_ORDERS))
+
+
+def planned(
+    method: object,
+    plan: Plan,
+    sizes: Sizes,
+    delta: float | None = None,
+    published: Published | None = None,
+) -> Statement:
+    """What a method is going to give away at the most: its whole plan, or its filters' caps."""
+    if not adapts(method):
+        return composed(plan, sizes, delta=delta, published=published)
+    return state(accounts(plan, sizes, delta), plan, sum(n for _, n in plan), sizes, published)
 
 
 def state(

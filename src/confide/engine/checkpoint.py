@@ -105,7 +105,8 @@ def load(path: Path, fingerprint: str) -> Progress | None:
         raise CheckpointError(f"{path} cannot be read: {type(why).__name__}: {said}.") from why
     if body["fingerprint"] != fingerprint:
         raise CheckpointError(
-            f"{path} belongs to a run with other settings, data or model; resume with the run's own."
+            f"{path} belongs to a run with other settings, data or model; "
+            "resume with the run's own."
         )
     return body["progress"]
 

@@ -31,4 +31,4 @@ def trainer_for(
         return Cohort(recipe, "cuda" if on_cuda else "cpu")
     length = sum(spending.length_after(upload, sizes.dim) for upload in first.uploads.values())
     expected = max(1, round(first.cohort.expected(sizes.clients)))
-    return trainer_on_cpu(recipe, min(workers or cores(), expected), length)
+    return trainer_on_cpu(recipe, min(workers or cores(), expected), length, first)

@@ -229,7 +229,7 @@ class Loop:
         return totals
 
     def publish(self, r: Round, totals: dict[str, Tensor], came: int) -> dict[str, Tensor]:
-        """What leaves the server: divided, then through the publish stages; also when nobody came."""
+        """What leaves the server: divided, then the publish stages; also when nobody came."""
         p = self.progress
         shared = shared_streams(self.key, p.t)
         divisor = self.divisor(r, came)
@@ -289,8 +289,8 @@ class Loop:
         row: dict[str, Any] = {"round": self.progress.t, **figures(scores)}
         if not isfinite(row["loss"]):
             raise Diverged(
-                f"round {self.progress.t - 1}: the loss is {row['loss']}; {self.remedy(r)} What was "
-                "spent stays spent."
+                f"round {self.progress.t - 1}: the loss is {row['loss']}; {self.remedy(r)} "
+                "What was spent stays spent."
             )
         row["spent"] = self.spent()
         return row

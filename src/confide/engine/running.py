@@ -95,8 +95,8 @@ class Run:
         proved = [c for c in self.statement.cells if c.of == "update" and c.epsilon < inf]
         told = ", ".join(f"{c.unit} to {c.observer} ε ≤ {c.epsilon:.3g}" for c in proved)
         return (
-            f"{type(self.method).__name__} on {self.data}: {score or f'loss {self.loss:.4g}'} after "
-            f"{self.rounds} rounds, {self.seconds:.1f} s; "
+            f"{type(self.method).__name__} on {self.data}: {score or f'loss {self.loss:.4g}'} "
+            f"after {self.rounds} rounds, {self.seconds:.1f} s; "
             f"{told or 'nobody is protected from anybody'}"
         )
 
@@ -153,13 +153,13 @@ def run(
     held: list[adapting.Account] | None = None
     afford: int | None = None
     if adapting.adapts(method):
-        held = adapting.accounts(
-            plan, sizes, delta if budget is None else budget.delta, None if calibrate else budget
-        )
-    elif budget is not None:
-        afford = spending.affordable(plan, sizes, budget)
-    if afford == 0:
-        assert budget is not None
+        at, own = delta if budget is None else budget.delta, None if calibrate else budget
+        held = adapting.accounts(plan, sizes, at, own)
+        fits = adapting.starts(plan, sizes, held)
+    else:
+        afford = None if budget is None else spending.affordable(plan, sizes, budget)
+        fits = afford != 0
+    if not fits and budget is not None:
         raise ValueError(
             f"budget: epsilon = {budget.epsilon:g}, and not even one round fits; allowed is more, "
             "or more noise."
@@ -198,7 +198,7 @@ def run(
             progress=progress,
             plan=plan,
             held=held,
-            public=ServersRecords(recipe) if getattr(type(method), "validates", False) else None,
+            public=ServersRecords(recipe) if getattr(method, "validates", False) else None,
             affordable=afford,
             rounds=rounds,
             evaluate_every=every,
@@ -299,9 +299,11 @@ def place(
 ) -> Generator[tuple[Directory | None, Ledger]]:
     """The run's directory with its ledger; without `out`, a ledger for as long as the run lasts."""
     if out is None:
-        with tempfile.TemporaryDirectory(dir=memory_disk()) as passing:
-            with Ledger.create(Path(passing) / "ledger.sqlite", caps) as ledger:
-                yield None, ledger
+        with (
+            tempfile.TemporaryDirectory(dir=memory_disk()) as passing,
+            Ledger.create(Path(passing) / "ledger.sqlite", caps) as ledger,
+        ):
+            yield None, ledger
         return
     directory = Directory.open(Path(out)) if resume else Directory.create(Path(out))
     path = directory.private / "ledger.sqlite"

@@ -54,7 +54,7 @@ class Budget:
 
 
 def sizes_of(federation: Federation, lengths: tuple[int, ...]) -> Sizes:
-    """The public numbers of a federation; clients without records protect nobody and count for none."""
+    """The public numbers of a federation; clients without records count for none."""
     sizes = federation.sizes
     held = sizes[sizes > 0]
     if not len(held):

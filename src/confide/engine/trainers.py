@@ -90,7 +90,7 @@ class Recipe:
 
 
 class InProcess:
-    """Everything in this process, with one thread: the bits do not depend on its number of cores."""
+    """Everything in this process, with one thread: the number of cores changes no bits."""
 
     def __init__(self, recipe: Recipe) -> None:
         """Make the workshop."""

@@ -4,7 +4,8 @@ The model and the clients' vectors travel through shared memory, everything smal
 Workers get chunks of clients in order and the loop folds them in that same order, so the bits do
 not depend on their number. They are forked where the system can do that safely, so they work from a
 notebook and from a script without a main guard; elsewhere they are spawned without running the
-caller's script again, and where what they need cannot travel, one process does the work.
+caller's script again. Where what they need cannot travel, or a process may have no children, one
+process does the work and its words say why.
 """
 
 from __future__ import annotations
@@ -15,18 +16,19 @@ import pickle
 import signal
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, prod
 from multiprocessing.connection import Connection, wait
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from confide.engine.client import Job, work
+from confide.engine.client import Job, Workshop, work
+from confide.engine.rounds import Round
 from confide.engine.trainers import (
     InProcess,
     Recipe,
@@ -42,6 +44,10 @@ SLOT_VALUES = 1 << 24
 """At most this many values in one chunk, as long as that is a client at all."""
 
 Layout = tuple[tuple[str, tuple[int, ...]], ...]
+Start = Literal["fork", "spawn"]
+
+CANNOT_TRAVEL = (pickle.PicklingError, AttributeError, TypeError)
+"""What pickling raises for a function or a class that has no name of its own."""
 
 
 class WorkerDied(RuntimeError):
@@ -55,17 +61,25 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def trainer_on_cpu(recipe: Recipe, workers: int, length: int) -> Trainer:
+def trainer_on_cpu(
+    recipe: Recipe, workers: int, length: int, first: Round, start: Start | None = None
+) -> Trainer:
     """Worker processes if more than one is asked for and possible; `length` values a client."""
     if workers <= 1:
         return InProcess(recipe)
-    method = "fork" if sys.platform == "linux" else "spawn"
     try:
-        return Workers(recipe, workers, length, method)
-    except (OSError, pickle.PicklingError, AttributeError, TypeError, WorkerDied) as why:
+        if mp.current_process().daemon:
+            raise WorkerDied("this process is a worker itself and may have none")
+        return Workers(recipe, workers, length, first, start or start_here())
+    except (OSError, WorkerDied, *CANNOT_TRAVEL) as why:
         alone = InProcess(recipe)
-        alone.words += f" (worker processes could not start: {why})"
+        alone.words += f" (no worker processes: {' '.join(str(why).split())})"
         return alone
+
+
+def start_here() -> Start:
+    """Forking is safe on Linux only."""
+    return "fork" if sys.platform == "linux" else "spawn"
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +93,13 @@ class Shared:
 class Workers:
     """Processes that each hold a workshop."""
 
-    def __init__(self, recipe: Recipe, count: int, length: int, method: str = "fork") -> None:
-        """Start them; `length` is how many values a client uploads."""
+    def __init__(
+        self, recipe: Recipe, count: int, length: int, first: Round, start: Start = "fork"
+    ) -> None:
+        """Start them; `length` is how many values a client uploads, `first` what they are to do."""
         dim = sum(p.numel() for p in recipe.module.parameters())
         rows = max(1, min(16, SLOT_VALUES // max(length, 1)))
         self._rows, self._count = rows, count
-        context = mp.get_context(method)
         self.device = torch.device("cpu")
         self._shared = Shared(
             torch.zeros(dim, dtype=recipe.dtype).share_memory_(),
@@ -93,31 +108,48 @@ class Workers:
         if recipe.memory is not None and recipe.remembered is not None:
             recipe.memory.share_memory_()
             recipe.remembered.share_memory_()
-        if method != "fork":
-            recipe = share(recipe)
         self._pipes: list[Connection] = []
         self._processes: list[Any] = []
         self._pieces = list(pieces(recipe.federation))
-        for _ in range(count):
-            ours, theirs = context.Pipe()
-            inherited = [*self._pipes, ours] if method == "fork" else []
-            process = context.Process(
-                target=serve, args=(theirs, inherited, recipe, self._shared), daemon=True
-            )
-            with quiet_start(method):
-                process.start()
-            theirs.close()
-            self._pipes.append(ours)
-            self._processes.append(process)
-        words = [self._receive(pipe) for pipe in self._pipes]
+        try:
+            for _ in range(count):
+                self._begin(recipe, first, start)
+            words = [self._receive(pipe) for pipe in self._pipes]
+        except BaseException:
+            self.close()
+            raise
         self.words = f"{count} worker processes of one thread, {words[0]}"
+
+    def _begin(self, recipe: Recipe, first: Round, start: Start) -> None:
+        """One more process; it is sent a round so that one that cannot travel shows at once."""
+        context: Any = mp.get_context(start)
+        ours, theirs = context.Pipe()
+        needs = Needs(recipe, self._shared)
+        inherited = ([*self._pipes, ours], needs) if start == "fork" else ([], None)
+        process = context.Process(target=serve, args=(theirs, *inherited), daemon=True)
+        with quiet_start(start):
+            process.start()
+        theirs.close()
+        self._pipes.append(ours)
+        self._processes.append(process)
+        if start == "fork":
+            self._send(ours, (None, first))
+        else:
+            share(recipe)
+            self._send(ours, (needs, first))
 
     def train(self, job: Job, clients: Sequence[int]) -> Iterator[Mapping[str, Tensor]]:
         """Chunks go out in order to whoever is free; what comes back is yielded in order."""
         self._shared.model.copy_(job.model)
         sent = {name: vector.numpy() for name, vector in job.sent.items()}
         for pipe in self._pipes:
-            pipe.send(("round", (job.t, job.round, sent)))
+            try:
+                self._send(pipe, ("round", (job.t, job.round, sent)))
+            except CANNOT_TRAVEL as why:
+                raise ValueError(
+                    f"workers = {self._count}, and round {job.t} cannot travel to another process "
+                    f"({why}); allowed is workers = 1."
+                ) from why
         size = min(self._rows, max(1, ceil(len(clients) / (8 * self._count))))
         chunks = [clients[i : i + size] for i in range(0, len(clients), size)]
         for slot, answer in self._in_order([("train", chunk) for chunk in chunks]):
@@ -154,7 +186,7 @@ class Workers:
             for pipe in sorted(self._pipes, key=lambda p: len(busy[p])):
                 if handed < len(tasks) and free and len(busy[pipe]) < 2:
                     slot = free.pop()
-                    pipe.send((tasks[handed][0], (tasks[handed][1], slot)))
+                    self._send(pipe, (tasks[handed][0], (tasks[handed][1], slot)))
                     busy[pipe].append((handed, slot))
                     handed += 1
             if due in waiting:
@@ -168,6 +200,12 @@ class Workers:
                 number, slot = busy[pipe].pop(0)
                 waiting[number] = slot, self._receive(pipe)
 
+    def _send(self, pipe: Connection, message: Any) -> None:
+        try:
+            pipe.send(message)
+        except OSError as end:
+            raise WorkerDied(self._epitaph()) from end
+
     def _receive(self, pipe: Connection) -> Any:
         try:
             kind, answer = pipe.recv()
@@ -180,11 +218,12 @@ class Workers:
         return answer
 
     def _epitaph(self) -> str:
-        for process in self._processes:
-            process.join(timeout=1)
+        wait([process.sentinel for process in self._processes], timeout=1)
         codes = [p.exitcode for p in self._processes if p.exitcode is not None]
-        how = f"by signal {-codes[0]}" if codes and codes[0] < 0 else f"with status {codes}"
-        return f"a worker process ended {how}; was there enough memory?"
+        how = "by itself"
+        if codes:
+            how = f"by signal {-codes[0]}" if codes[0] < 0 else f"with status {codes[0]}"
+        return f"a worker process ended {how}; was there enough memory? The run can be resumed."
 
     def _unpacked(self, slot: int, answer: Any) -> Iterator[Mapping[str, Tensor]]:
         for row, (layout, loose) in enumerate(answer):
@@ -198,43 +237,61 @@ class Workers:
             yield vectors
 
 
-def serve(pipe: Connection, inherited: list[Connection], recipe: Recipe, shared: Shared) -> None:
-    """A worker's life: answer until the pipe closes."""
+@dataclass(frozen=True, eq=False)
+class Needs:
+    """What a worker needs to begin."""
+
+    recipe: Recipe
+    shared: Shared
+
+
+def serve(pipe: Connection, inherited: list[Connection], needs: Needs | None) -> None:
+    """A worker's life: answer until the pipe closes. A spawned one is sent what it needs."""
     for other in inherited:  # or this process would keep a dead loop's pipes open
         other.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with one_thread():
+    with one_thread(), suppress(EOFError, OSError):  # the loop has gone: there is nobody to tell
         try:
-            shop = recipe.workshop()
-            pipe.send(("words", strategy_words(shop)))
+            sent, _ = pipe.recv()
+            needs = needs or sent
+            assert needs is not None
+            shop = needs.recipe.workshop()
+        except EOFError:
+            return
         except Exception as why:
             pipe.send(refusal(why))
             return
-        job = Job(0, None, shared.model, {})  # pyright: ignore[reportArgumentType]
-        while True:
-            try:
-                what, given = pipe.recv()
-            except (EOFError, OSError):
-                return
-            if what == "stop":
-                return
-            try:
-                if what == "round":
-                    t, r, sent = given
-                    vectors = {name: torch.from_numpy(array) for name, array in sent.items()}
-                    job = Job(t, r, shared.model.clone(), vectors)
-                    continue
-                task, slot = given
-                if what == "train":
-                    answer: Any = [
-                        packed(work(shop, job, client), shared.slots[slot, row])
-                        for row, client in enumerate(task)
-                    ]
-                else:
-                    answer = scores(shop, shared.model, task)
-                pipe.send(("done", answer))
-            except Exception as why:
-                pipe.send(refusal(why))
+        pipe.send(("words", strategy_words(shop)))
+        answer_all(pipe, shop, needs.shared)
+
+
+def answer_all(pipe: Connection, shop: Workshop, shared: Shared) -> None:
+    """Task after task, until there is an end to it."""
+    job: Job | None = None
+    while True:
+        what, given = pipe.recv()
+        if what == "stop":
+            return
+        if what == "round":
+            t, r, sent = given
+            vectors = {name: torch.from_numpy(array) for name, array in sent.items()}
+            job = Job(t, r, shared.model.clone(), vectors)
+            continue
+        try:
+            answer = "done", done(shop, shared, job, what, *given)
+        except Exception as why:
+            answer = refusal(why)
+        pipe.send(answer)
+
+
+def done(shop: Workshop, shared: Shared, job: Job | None, what: str, task: Any, slot: int) -> Any:
+    """The answer to one task."""
+    if what == "evaluate":
+        return scores(shop, shared.model, task)
+    assert job is not None
+    return [
+        packed(work(shop, job, client), shared.slots[slot, row]) for row, client in enumerate(task)
+    ]
 
 
 def packed(vectors: Mapping[str, Tensor], row: Tensor) -> tuple[Layout, Any]:
@@ -255,18 +312,17 @@ def refusal(why: Exception) -> tuple[str, Any]:
     return "failed", f"a worker process failed: {type(why).__name__}: {why}"
 
 
-def share(recipe: Recipe) -> Recipe:
+def share(recipe: Recipe) -> None:
     """Data in memory that spawned processes see too, instead of a copy in each."""
     data = recipe.federation.data
     for tensor in (data.x_train, data.y_train, data.x_test, data.y_test):
         tensor.share_memory_()
-    return replace(recipe)
 
 
 @contextmanager
-def quiet_start(method: str) -> Iterator[None]:
+def quiet_start(start: Start) -> Generator[None]:
     """Fork without a complaint about threads; spawn without running the caller's script again."""
-    if method == "fork":
+    if start == "fork":
         with warnings.catch_warnings():
             # A child uses none of the parent's threads: one thread, its own model, no device.
             warnings.filterwarnings("ignore", ".*multi-threaded.*", DeprecationWarning)

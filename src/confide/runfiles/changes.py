@@ -68,7 +68,7 @@ def select(raw: Raw, methods: Sequence[str]) -> Raw:
 
 
 def put(raw: Raw, given: dict[str, Any]) -> Raw:
-    """The `--set` values at their places: `model.norm`, `NAME.sigma`, or `sigma` of every method."""
+    """The `--set` values at their places: `model.norm`, `NAME.sigma`, or every method's `sigma`."""
     out = deepcopy(raw)
     methods: list[str] = [m for m in out.get("methods", []) if isinstance(m, str)]
     if isinstance(out.get("method"), dict):

@@ -81,8 +81,9 @@ def moved(table: Raw, *, public: bool) -> Raw:
             return name
         return f"{Path(path).name if public else Path(path).resolve()}{colon}{inside}"
 
-    out = {**table, "methods": [place(name) for name in table["methods"]]}
+    out: Raw = {**table, "methods": [place(name) for name in table["methods"]]}
     for part in ("data", "model"):
-        if "name" in out.get(part, {}):
-            out[part] = {**out[part], "name": place(out[part]["name"])}
+        own: Raw = out.get(part, {})
+        if "name" in own:
+            out[part] = {**own, "name": place(own["name"])}
     return out

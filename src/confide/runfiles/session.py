@@ -77,7 +77,9 @@ def check(file: RunFile, data: Dataset) -> None:
                 "calibrated (noise_field), and it has none; allowed is a run without it."
             )
         if method.round(Past(sizes=sizes)) is None:
-            raise ValueError(f"Method {single.label}: it has no rounds, so there is nothing to run.")
+            raise ValueError(
+                f"Method {single.label}: it has no rounds, so there is nothing to run."
+            )
 
 
 def sizes_at(file: RunFile, data: Dataset) -> Sizes:

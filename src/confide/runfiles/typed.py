@@ -91,7 +91,7 @@ def items(value: Any, inside: tuple[Any, ...]) -> list[Any]:
     members = cast("list[Any]", value)
     if not inside:
         return list(members)
-    if len(inside) == 2 and inside[1] is Ellipsis or len(inside) == 1:
+    if len(inside) == 1 or (len(inside) == 2 and inside[1] is Ellipsis):
         return [converted(member, inside[0]) for member in members]
     if len(members) != len(inside):
         raise Unfit
@@ -106,7 +106,9 @@ def words(hint: Any) -> str:
     if origin in (Union, UnionType):
         return " or ".join(words(part) for part in inside)
     if origin is Literal:
-        return " or ".join(f'"{known}"' if isinstance(known, str) else str(known) for known in inside)
+        return " or ".join(
+            f'"{known}"' if isinstance(known, str) else str(known) for known in inside
+        )
     if origin in (tuple, list):
         parts = [part for part in inside if part is not Ellipsis]
         one = len(parts) == 1
