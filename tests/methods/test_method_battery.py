@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from confide.engine import loop
+from confide.engine.adapting import planned
 from confide.engine.running import Run, run
 from confide.engine.spending import Budget, unrolled
 from confide.methods import CATALOGUE, rows
 from confide.methods.making import make
 from confide.methods.setting import Setting
-from confide.statements import state
 from methods.cases import CASES
 from methods.world import SEED, World, network
 
@@ -38,7 +38,7 @@ def test_the_defaults_are_planned_at_the_papers_setting(name: str) -> None:
     assert (kind.name, kind.paper) == (name, CATALOGUE[name].paper)
     assert bool(getattr(kind, "noise_field", None)) == (CATALOGUE[name].unit != "none")
     method, sizes = kind(), sizes_of(kind.setting)
-    statement = state(unrolled(method, sizes), sizes)
+    statement = planned(method, unrolled(method, sizes), sizes)
     assert statement.rounds >= 1
     for cell in statement.cells:
         assert cell.status == ("proved" if isfinite(cell.epsilon) else "infinite")
@@ -58,7 +58,7 @@ def test_a_corrected_sibling_proves_what_is_claimed() -> None:
         sibling = CATALOGUE[entry.corrected]
         assert sibling.class_name == f"{entry.class_name}C"
         method, sizes = sibling.load()(), sizes_of(sibling.load().setting)
-        cells = state(unrolled(method, sizes), sizes).cells
+        cells = planned(method, unrolled(method, sizes), sizes).cells
         assert any(c.unit == entry.unit and isfinite(c.epsilon) for c in cells)
 
 
@@ -68,8 +68,8 @@ def test_it_trains_in_single_precision_and_states_what_was_planned(name: str) ->
     assert done.rounds == 2
     assert done.loss is not None and isfinite(done.loss)
     sizes = done.statement.sizes
-    planned = state(unrolled(done.method, sizes, 2), sizes)
-    assert [c.epsilon for c in done.statement.cells] == [c.epsilon for c in planned.cells]
+    before = planned(done.method, unrolled(done.method, sizes, 2), sizes)
+    assert [c.epsilon for c in done.statement.cells] == [c.epsilon for c in before.cells]
 
 
 REFUSED = [

@@ -51,68 +51,39 @@ class Entry:
         return (ast.get_docstring(written) or "").partition("\n")[0]
 
 
-CATALOGUE: dict[str, Entry] = {
-    "fedavg": Entry("confide.methods.fedavg:FedAvg", "McMahan et al. 2017", "none"),
-    "dp-fedavg": Entry(
-        "confide.methods.dp_fedavg:DPFedAvg", "McMahan et al. 2018", "client", True, "dp-fedavg-c"
-    ),
-    "dp-fedavg-c": Entry(
-        "confide.methods.dp_fedavg:DPFedAvgC", "McMahan et al. 2018", "client", False
-    ),
-    "dp-fedsam": Entry(
-        "confide.methods.dp_fedsam:DPFedSAM", "Shi et al. 2023", "client", True, "dp-fedsam-c"
-    ),
-    "dp-fedsam-c": Entry("confide.methods.dp_fedsam:DPFedSAMC", "Shi et al. 2023", "client", False),
-    "dp-fedsam-topk": Entry(
-        "confide.methods.dp_fedsam:DPFedSAMTopK",
-        "Shi et al. 2023",
-        "client",
-        True,
-        "dp-fedsam-topk-c",
-    ),
-    "dp-fedsam-topk-c": Entry(
-        "confide.methods.dp_fedsam:DPFedSAMTopKC", "Shi et al. 2023", "client", False
-    ),
-    "fed-smp-randk": Entry(
-        "confide.methods.fed_smp:FedSMPRandK", "Hu et al. 2022", "client", True, "fed-smp-randk-c"
-    ),
-    "fed-smp-randk-c": Entry(
-        "confide.methods.fed_smp:FedSMPRandKC", "Hu et al. 2022", "client", False
-    ),
-    "fed-smp-topk": Entry(
-        "confide.methods.fed_smp:FedSMPTopK", "Hu et al. 2022", "client", True, "fed-smp-topk-c"
-    ),
-    "fed-smp-topk-c": Entry(
-        "confide.methods.fed_smp:FedSMPTopKC", "Hu et al. 2022", "client", False
-    ),
-    "dp-fedavg-blur": Entry(
-        "confide.methods.blur:DPFedAvgBlur", "Cheng et al. 2022", "client", True, "dp-fedavg-blur-c"
-    ),
-    "dp-fedavg-blur-c": Entry(
-        "confide.methods.blur:DPFedAvgBlurC", "Cheng et al. 2022", "client", False
-    ),
-    "dp-fedavg-blurs": Entry(
-        "confide.methods.blur:DPFedAvgBlurs",
-        "Cheng et al. 2022",
-        "client",
-        True,
-        "dp-fedavg-blurs-c",
-    ),
-    "dp-fedavg-blurs-c": Entry(
-        "confide.methods.blur:DPFedAvgBlursC", "Cheng et al. 2022", "client", False
-    ),
-    "fedsam": Entry("confide.methods.fedsam:FedSAM", "Qu et al. 2022", "none"),
-    "fed-cdp": Entry(
-        "confide.methods.fed_cdp:FedCDP", "Wei et al. 2021", "record", True, "fed-cdp-c"
-    ),
-    "fed-cdp-c": Entry("confide.methods.fed_cdp:FedCDPC", "Wei et al. 2021", "record", False),
-    "fed-cdp-decay": Entry(
-        "confide.methods.fed_cdp:FedCDPDecay", "Wei et al. 2021", "record", True, "fed-cdp-decay-c"
-    ),
-    "fed-cdp-decay-c": Entry(
-        "confide.methods.fed_cdp:FedCDPDecayC", "Wei et al. 2021", "record", False
-    ),
-}
+Named = tuple[str, Entry]
+
+
+def alone(name: str, where: str, paper: str, unit: str) -> Named:
+    """A method that is sound as printed, or that promises nothing."""
+    return name, Entry(f"confide.methods.{where}", paper, unit)
+
+
+def pair(name: str, where: str, paper: str, unit: str) -> tuple[Named, Named]:
+    """A method as printed, and its corrected sibling beside it."""
+    place = f"confide.methods.{where}"
+    printed = Entry(place, paper, unit, True, f"{name}-c")
+    return (name, printed), (f"{name}-c", Entry(f"{place}C", paper, unit, False))
+
+
+# fmt: off
+CATALOGUE: dict[str, Entry] = dict((
+    alone("fedavg", "fedavg:FedAvg", "McMahan et al. 2017", "none"),
+    *pair("dp-fedavg", "dp_fedavg:DPFedAvg", "McMahan et al. 2018", "client"),
+    *pair("dp-fedsam", "dp_fedsam:DPFedSAM", "Shi et al. 2023", "client"),
+    *pair("dp-fedsam-topk", "dp_fedsam:DPFedSAMTopK", "Shi et al. 2023", "client"),
+    *pair("fed-smp-randk", "fed_smp:FedSMPRandK", "Hu et al. 2022", "client"),
+    *pair("fed-smp-topk", "fed_smp:FedSMPTopK", "Hu et al. 2022", "client"),
+    *pair("dp-fedavg-blur", "blur:DPFedAvgBlur", "Cheng et al. 2022", "client"),
+    *pair("dp-fedavg-blurs", "blur:DPFedAvgBlurs", "Cheng et al. 2022", "client"),
+    alone("fedsam", "fedsam:FedSAM", "Qu et al. 2022", "none"),
+    *pair("fed-cdp", "fed_cdp:FedCDP", "Wei et al. 2021", "record"),
+    *pair("fed-cdp-decay", "fed_cdp:FedCDPDecay", "Wei et al. 2021", "record"),
+    *pair("udp", "udp:UDP", "Wei et al. 2022", "record"),
+    *pair("udp-crd", "udp_crd:UDPCRD", "Wei et al. 2022", "record"),
+    *pair("udp-lei", "udp_lei:UDPLei", "Wei et al. 2022", "record"),
+))
+# fmt: on
 
 
 def rows() -> list[dict[str, Any]]:

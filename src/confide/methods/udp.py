@@ -1,4 +1,4 @@
-"""UDP and its communication-rounds discounting (CRD): noise on every client's one full-batch step.
+"""UDP: every client takes one full-batch step with clipped gradients, and adds noise to it.
 
 Wei, Li, Ding, Ma, Su, Zhang, Poor: User-Level Privacy-Preserving Federated Learning: Analysis and
 Performance Optimization, 2022. "User-level" is the paper's word; its proof changes one sample.
@@ -7,8 +7,10 @@ docs/papers/udp-crd.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import floor, log, sqrt
+from functools import partial
+from math import sqrt
 from typing import Any, ClassVar
 
 from confide.accounting import gdp
@@ -52,62 +54,12 @@ class UDP:
         if past.t >= self.T:
             return None
         q = share(self, past)
-        sigmas = column(self.epsilon, lambda e: eq_10(q, self.T, e, self.delta))
+        sigmas = column(self.epsilon, partial(eq_10, q, self.T, self.delta))
         return one_round(self, past, sigmas, Upload((), length=1, data="test"))
 
     def published(self, sizes: Sizes) -> Published:
         """Theorem 1: what the client asked for."""
         return theorem_1(self)
-
-
-@dataclass(frozen=True)
-class UDPCRD(UDP):
-    """As printed (Algorithm 2): T shrinks when the test loss stops falling, noise by eq. (25)."""
-
-    beta: float = 0.9
-    zeta: float = 0.001
-    name: ClassVar = "udp-crd"
-    adapts: ClassVar = True
-
-    def round(self, past: Past) -> Round | None:
-        """Lines 3 to 19."""
-        q, losses = share(self, past), past.values("loss")
-        rounds = discounted(self.T, self.beta, self.zeta, losses, past.t)
-        if past.t >= rounds[-1]:
-            return None
-
-        def sigma(e: float) -> float:
-            return eq_25(e**2 / (2 * q * log(1 / self.delta)), rounds)
-
-        return one_round(
-            self, past, column(self.epsilon, sigma), Upload((), length=1, data="test")
-        )
-
-
-@dataclass(frozen=True)
-class UDPLei(UDP):
-    """As compared with: noise that falls linearly from twice eq. (10) until the budget is spent.
-
-    Lei, Wang, Wu, Yin: Differentially private gradient descent with linearly falling noise, as the
-    paper's section 6 describes it.
-    """
-
-    name: ClassVar = "udp-lei"
-    first: float = 2.0
-    last: float = 0.5
-
-    def round(self, past: Past) -> Round | None:
-        """The next round, unless it would spend more than eq. (10) does in T."""
-        q = share(self, past)
-        if not lei_fits(self, past.t):
-            return None
-
-        def sigma(e: float) -> float:
-            return falling(self, past.t) * eq_10(q, self.T, e, self.delta)
-
-        return one_round(
-            self, past, column(self.epsilon, sigma), Upload((), length=1, data="test")
-        )
 
 
 @dataclass(frozen=True)
@@ -123,60 +75,115 @@ class UDPC(UDP):
         """As Algorithm 1; every client takes part at most `at_most` times."""
         if past.t >= self.T:
             return None
-        n = joined(self, self.T)
-        sigmas = column(self.epsilon, lambda e: sqrt(n) / gdp.mu(e, self.delta))
-        return one_round(self, past, sigmas, noised_loss(self), self.at_most)
-
-
-@dataclass(frozen=True)
-class UDPCRDC(UDP):
-    """Corrected: eq. (25) with the exact budget, a filter before each release, a noisy trigger.
-
-    `trigger`: "clients" follows the noised losses, smoothed over `window` rounds; "public" follows
-    the loss on the server's own validation records, and no test loss is sent.
-    """
-
-    beta: float = 0.9
-    zeta: float = 0.001
-    V_max: float = 4.0
-    n_test: int = 200
-    trigger: str = "clients"
-    window: int = 5
-    name: ClassVar = "udp-crd-c"
-    adapts: ClassVar = True
-
-    @property
-    def validates(self) -> bool:
-        """Whether the loss on the server's own records is followed."""
-        return self.trigger == "public"
-
-    def round(self, past: Past) -> Round | None:
-        """As Algorithm 2."""
-        public = self.trigger == "public"
-        losses = list(past.validation) if public else smoothed(past.values("loss"), self.window)
-        rounds = discounted(self.T, self.beta, self.zeta, losses, past.t, self.window)
-        if past.t >= rounds[-1]:
-            return None
-        sigmas = column(self.epsilon, lambda e: eq_25(gdp.mu(e, self.delta) ** 2, rounds))
-        return one_round(self, past, sigmas, None if public else noised_loss(self))
-
-
-@dataclass(frozen=True)
-class UDPLeiC(UDP):
-    """Corrected: the same falling noise against the exact budget; whether a round fits is public."""
-
-    first: float = 2.0
-    last: float = 0.5
-    V_max: float = 4.0
-    n_test: int = 200
-    name: ClassVar = "udp-lei-c"
-
-    def round(self, past: Past) -> Round | None:
-        """The next round, unless it would spend more than T equal ones."""
-        if not lei_fits(self, past.t):
-            return None
+        n = self.T if self.at_most is None else min(self.T, self.at_most)
 
         def sigma(e: float) -> float:
-            return falling(self, past.t) * sqrt(self.T) / gdp.mu(e, self.delta)
+            return sqrt(n) / exact(e, self.delta)
 
-        return one_round(self, past, column(self.epsilon, sigma), noised_loss(self))
+        sigmas = column(self.epsilon, sigma)
+        return one_round(
+            self, past, sigmas, noised_loss(self, self.V_max, self.n_test, n), self.at_most
+        )
+
+
+def one_round(
+    m: UDP, past: Past, sigmas: list[float], loss: Upload | None, at_most: int | None = None
+) -> Round:
+    """One step of w - eta/|D_i| (sum of clipped gradients), noised by sigma_i in units of eq. (13).
+
+    The noise stands on the sum, where the paper's N(0, sigma_i^2) on the model is N(0, s^2) with
+    s = sigma_i |D_i| / eta: two sums with one sample changed are 2 C apart.
+    """
+    share(m, past)
+    s = [m.scale * sigma * 2 * m.C for sigma in sigmas]
+    std = s[0] if len(s) == 1 else PerClient(tuple(s))
+    uploads = {"update": Upload()}
+    if loss is not None:
+        uploads["loss"] = loss
+    return Round(
+        cohort=All(at_most) if past.public.clients == m.K else Fixed(m.K, at_most),
+        local=Local(
+            SGD(m.eta),
+            sampler=All(),
+            example=(Clip(m.C),),
+            batch=(Gaussian(std),),
+            average=MeanOfPresent(),
+        ),
+        upload=uploads,
+        aggregate=averaging(m, past.public),
+    )
+
+
+def averaging(m: UDP, sizes: Sizes) -> Aggregate:
+    """The weights p_i: equal, or the clients' data sizes over what K of them hold on average."""
+    if m.weights == "uniform":
+        return MeanOfPresent()
+    return WeightedMean(cap=sizes.largest, by=m.K * (sizes.records + sizes.largest) / 2)
+
+
+def noised_loss(m: UDP, V_max: float, n_test: int, releases: int) -> Upload:
+    """The mean of a client's cut test losses, noised for this many releases; raw without noise."""
+    if not m.scale:
+        return Upload((), length=1, data="test")
+    epsilon = min(m.epsilon) if isinstance(m.epsilon, tuple) else m.epsilon
+    std = m.scale * V_max / n_test * sqrt(releases) / exact(epsilon, m.delta)
+    return Upload((Gaussian(std),), length=1, data="test", value=HeldOutLoss(V_max, n_test))
+
+
+def exact(epsilon: float, delta: float) -> float:
+    """The mu of (epsilon, delta), less what rounding and a clip's slack can take."""
+    return gdp.mu(epsilon, delta) * (1 - 1e-5)
+
+
+def eq_10(q: float, T: int, delta: float, epsilon: float) -> float:
+    """Eq. (10) in units of the sensitivity."""
+    return float(udp_crd.eq_10_sigma(1.0, q, T, epsilon, delta).value.real)
+
+
+def share(m: UDP, past: Past) -> float:
+    """q = K / U."""
+    if past.public.clients < m.K:
+        raise ValueError(
+            f"{type(m).__name__}: K = {m.K}, allowed is at most the number of clients, "
+            f"{past.public.clients}."
+        )
+    return m.K / past.public.clients
+
+
+def column(epsilon: Column, sigma: Callable[[float], float]) -> list[float]:
+    """The noise of every client, or of all of them."""
+    return [sigma(e) for e in epsilon] if isinstance(epsilon, tuple) else [sigma(epsilon)]
+
+
+def theorem_1(m: UDP) -> Published:
+    """What Theorem 1 promises: the client's own (epsilon, delta)."""
+    epsilon = max(m.epsilon) if isinstance(m.epsilon, tuple) else m.epsilon
+    return Published(
+        epsilon, "ε_i", "UDP-CRD, Theorem 1", "(ε_i, δ_i)-LDP for the i-th MT", "record",
+        udp_crd.EQ_10_NOTE, m.delta,
+    )  # fmt: skip
+
+
+def check(m: Any) -> None:
+    """Refuse settings that make no sense, in one sentence."""
+    wholes(m, "T", "K")
+    for field in ("delta", "beta"):
+        value = getattr(m, field, 0.5)
+        if not 0 < value < 1:
+            raise ValueError(f"{type(m).__name__}: {field} = {value!r}, allowed is within 0..1.")
+    if not 0 <= m.scale < float("inf"):
+        raise ValueError(f"{type(m).__name__}: scale = {m.scale!r}, allowed is at least 0.")
+    for field in ("C", "eta", "first", "last", "V_max"):
+        value = getattr(m, field, 1.0)
+        if not 0 < value < float("inf"):
+            raise ValueError(f"{type(m).__name__}: {field} = {value!r}, allowed is above 0.")
+    for value in m.epsilon if isinstance(m.epsilon, tuple) else (m.epsilon,):
+        if not 0 < value < float("inf"):
+            raise ValueError(f"{type(m).__name__}: epsilon = {value!r}, allowed is above 0.")
+    words = {"weights": ("uniform", "size"), "trigger": ("clients", "public")}
+    for field, allowed in words.items():
+        value = getattr(m, field, allowed[0])
+        if value not in allowed:
+            raise ValueError(
+                f"{type(m).__name__}: {field} = {value!r}, allowed are {' and '.join(allowed)}."
+            )
