@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import sqrt
 from statistics import mean, stdev
 from typing import Any
 
@@ -10,9 +11,11 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from confide.cli.tables import console
+from confide.cli.tables import console, epsilon
 
 Row = dict[str, Any]
+MEANINGFUL = 10
+"""A larger epsilon allows odds of more than e^10, so it is shown without emphasis."""
 VIEWS = (("client", "world"), ("client", "server"), ("record", "world"), ("record", "server"))
 
 
@@ -46,7 +49,7 @@ def table_of(runs: Sequence[Row]) -> Table:
         table.add_row(
             Text(method),
             spread(scores, percent=not regression),
-            *(epsilon(own, unit, observer) for unit, observer in VIEWS),
+            *(worst(own, unit, observer) for unit, observer in VIEWS),
             ", ".join(str(rounds) for rounds in dict.fromkeys(run["rounds"] for run in own)),
             f"{mean(run['seconds'] for run in own):.1f}",
             f"{speed:,.0f}",
@@ -55,13 +58,21 @@ def table_of(runs: Sequence[Row]) -> Table:
 
 
 def spread(scores: Sequence[float | None], *, percent: bool) -> str:
-    """The mean, and the standard deviation over the seeds."""
+    """The mean, and half of its 95 % interval over the seeds."""
     values = [score for score in scores if score is not None]
     if not values:
         return "–"
     style = "{:.1%}" if percent else "{:.4g}"
     told = style.format(mean(values))
-    return told if len(values) == 1 else f"{told} ± {style.format(stdev(values))}"
+    return told if len(values) == 1 else f"{told} ± {style.format(half_interval(values))}"
+
+
+def half_interval(values: Sequence[float]) -> float:
+    """By Student's t: seeds are few."""
+    from scipy.special import stdtrit
+
+    quantile = float(stdtrit(len(values) - 1, 0.975))
+    return quantile * stdev(values) / sqrt(len(values))
 
 
 def cells(runs: Sequence[Row], unit: str, observer: str) -> list[Row]:
@@ -74,14 +85,15 @@ def cells(runs: Sequence[Row], unit: str, observer: str) -> list[Row]:
     ]
 
 
-def epsilon(runs: Sequence[Row], unit: str, observer: str) -> Text:
-    """The worst over seeds and groups of clients."""
+def worst(runs: Sequence[Row], unit: str, observer: str) -> Text:
+    """The worst over seeds and groups of clients; green where it can mean something."""
     found = cells(runs, unit, observer)
     if not found:
         return Text("–")
     if any(cell["epsilon"] == "inf" for cell in found):
         return Text("∞", style="red")
-    return Text(f"{max(cell['epsilon'] for cell in found):.3g}", style="bold green")
+    value = max(cell["epsilon"] for cell in found)
+    return Text(epsilon(value), style="bold green" if value <= MEANINGFUL else "dim")
 
 
 def notes(runs: Sequence[Row]) -> list[str]:
@@ -92,7 +104,12 @@ def notes(runs: Sequence[Row]) -> list[str]:
         told = " and ".join(f"{delta:.2g}" for delta in sorted(deltas))
         if told:
             lines.append(f"ε for one {unit} at δ = {told}")
-    counts = {sum(r["method"] == run["method"] for r in runs) for run in runs}
-    several = f"; ± one standard deviation over {max(counts)} seeds" if max(counts) > 1 else ""
-    world = "world: who sees only the published models; server: who also sees what the channel shows"
-    return ["; ".join(lines), f"{world}; ∞: nothing is proved{several}"]
+    out = [
+        "; ".join(lines),
+        "world: who sees only the published models; server: who also sees what the channel shows",
+        "∞: nothing is proved",
+    ]
+    seeds = max(sum(r["method"] == run["method"] for r in runs) for run in runs)
+    if seeds > 1:
+        out.append(f"±: half of the 95 % interval of the mean over {seeds} seeds (Student's t)")
+    return ["; ".join(out[:1]), "; ".join(out[1:])]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Generator, Mapping
+import threading
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
@@ -11,6 +13,8 @@ from typing import Any, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from confide.cli.tables import epsilon
 
 PAUSE = 1.0
 """Seconds between two plain lines."""
@@ -23,6 +27,7 @@ class Course:
     title: str
     limit: str | None = None  # the view that has a budget, such as "client/world"
     budget: float | None = None
+    unit: str | None = None  # whom the method's noise is about; None: nobody has said
     began: float = field(default_factory=monotonic)
     first: int | None = None  # the first round that this process ran
     t: int = 0
@@ -30,6 +35,7 @@ class Course:
     examples: int = 0
     busy: float = 0.0
     row: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    stopping: bool = False
 
     def round_done(self, t: int, rounds: int | None, examples: int, seconds: float) -> None:
         """One more round."""
@@ -60,13 +66,16 @@ class Course:
         return out
 
     def spent(self) -> list[str]:
-        """Epsilon so far for every view in which one is proved, and of how much."""
+        """Epsilon so far, of the budget and for the unit that the method protects."""
+        spent: dict[str, float | str] = dict(self.row.get("spent", {}))
+        proved = {view: e for view, e in spent.items() if not isinstance(e, str)}
+        unit = self.unit or min(proved, key=proved.__getitem__, default="").partition("/")[0]
         out: list[str] = []
-        for view, epsilon in self.row.get("spent", {}).items():
-            if view == self.limit and self.budget is not None:
-                out.append(f"ε {view} {shown(epsilon)} of {self.budget:g}")
-            elif epsilon != "inf":
-                out.append(f"ε {view} {shown(epsilon)}")
+        if self.limit in spent and self.budget is not None:
+            out.append(f"ε {self.limit} {epsilon(spent[self.limit])} of {self.budget:g}")
+        for view in proved:
+            if view != self.limit and view.startswith(f"{unit}/"):
+                out.append(f"ε {view} {epsilon(proved[view])}")
         return out
 
     def left(self) -> float | None:
@@ -84,6 +93,11 @@ class Lines:
         """Where to write."""
         self._course, self._stream = course, stream
         self._last = float("-inf")
+
+    @property
+    def stopping(self) -> bool:
+        """Whether somebody has asked for an end."""
+        return self._course.stopping
 
     def round_done(self, t: int, rounds: int | None, examples: int, seconds: float) -> None:
         """Take note."""
@@ -106,6 +120,11 @@ class Bar:
     def __init__(self, course: Course, bar: Progress, task: TaskID) -> None:
         """Which bar."""
         self._course, self._bar, self._task = course, bar, task
+
+    @property
+    def stopping(self) -> bool:
+        """Whether somebody has asked for an end."""
+        return self._course.stopping
 
     def round_done(self, t: int, rounds: int | None, examples: int, seconds: float) -> None:
         """Move the bar."""
@@ -134,7 +153,8 @@ def watching(course: Course) -> Generator[Lines | Bar]:
     """A watch for one run, fit for where standard error goes."""
     screen = Console(stderr=True)
     if not screen.is_terminal:
-        yield Lines(course, sys.stderr)
+        with asked(course, lambda line: print(line, file=sys.stderr, flush=True)):
+            yield Lines(course, sys.stderr)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -144,12 +164,28 @@ def watching(course: Course) -> Generator[Lines | Bar]:
     )
     with Progress(*columns, console=screen) as bar:
         task = bar.add_task(course.title, total=None, rounds="", words="starting")
-        yield Bar(course, bar, task)
+        with asked(course, bar.console.print):
+            yield Bar(course, bar, task)
 
 
-def shown(epsilon: float | str) -> str:
-    """Three digits, or the sign for infinity."""
-    return "∞" if isinstance(epsilon, str) else f"{epsilon:.3g}"
+@contextmanager
+def asked(course: Course, tell: Callable[[str], object]) -> Generator[None]:
+    """Ctrl-C asks for an end after this round; a second one does not wait for it."""
+
+    def ask(number: int, frame: object) -> None:
+        if course.stopping or course.first is None:
+            raise KeyboardInterrupt
+        course.stopping = True
+        tell("stopping after this round, so that it is kept; Ctrl-C again stops at once")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals go to the main thread only
+        return
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def clock(seconds: float) -> str:

@@ -41,7 +41,7 @@ def example() -> str:
 def run(given: argparse.Namespace) -> dict[str, Any]:
     """Read the runs, write the page."""
     from confide.report import NotARun, write_report
-    from confide.report.record import find_runs
+    from confide.report.finding import find_runs
 
     places = find_runs(given.runs)
     out: Path = given.out or default(places, given.private)

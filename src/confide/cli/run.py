@@ -25,13 +25,30 @@ def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
     add("preset", nargs="?", metavar="PRESET or FILE.toml", help="by default the quick start")
-    add("--method", action="append", default=[], metavar="NAME", help="of `confide methods`, or FILE.py:CLASS; several with commas")  # fmt: skip
+    add(
+        "--method",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="of `confide methods`, or FILE.py:CLASS; several with commas",
+    )
     add("--data", metavar="NAME", help="of `confide datasets`, or a file or folder")
     add("--clients", type=whole_number, metavar="N", help="how many clients hold the records")
     add("--rounds", type=whole_number, metavar="N", help="how many rounds")
-    add("--budget", metavar="EPS[,DELTA[,UNIT[,VIEW]]]", help="sets the noise; by default for a client, to the world")  # fmt: skip
+    add(
+        "--budget",
+        metavar="EPS[,DELTA[,UNIT[,VIEW]]]",
+        help="sets the noise; by default for a client, to the world",
+    )
     add("--seeds", metavar="0,1,2", help="one run for each")
-    add("--set", action="append", default=[], metavar="KEY=VALUE", help="sigma=1.2, METHOD.sigma=1.2, model.name=cnn2, data.partition.alpha=0.3, run.dtype=float64")  # fmt: skip
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a field of the methods, or of a table: sigma=1.2, dp-fedsam-c.rho=0.1, "
+        "model.name=cnn2, data.partition.alpha=0.3, run.dtype=float64",
+    )
     add("--device", choices=("auto", "cpu", "cuda"), help="by default auto")
     add("--workers", type=whole_number, metavar="N", help="processes; by default one for each core")
     add("--out", type=Path, metavar="DIR", help="by default runs/NAME-TIME")
@@ -140,6 +157,7 @@ def one(place: Place, data: Any, number: int, total: int) -> str | None:
         title if total == 1 else f"{number}/{total} {title}",
         None if budget is None else f"{budget.unit}/{budget.view}",
         None if budget is None else budget.epsilon,
+        protects(place.file.methods[0]),
     )
     try:
         with watching(course) as watch:
@@ -151,6 +169,13 @@ def one(place: Place, data: Any, number: int, total: int) -> str | None:
     if done.stopped:
         tell(f"{title}: {done.stopped}")
     return None
+
+
+def protects(name: str) -> str | None:
+    """Whom a method of the list protects; of a person's own nobody has said."""
+    from confide.methods import CATALOGUE
+
+    return CATALOGUE[name].unit if name in CATALOGUE else None
 
 
 def summary(out: Path, found: Sequence[Place], sentence: str | None) -> dict[str, Any]:

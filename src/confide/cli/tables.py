@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 from rich import box
@@ -21,11 +22,19 @@ def number(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
+def epsilon(value: float | str) -> str:
+    """Three digits, never below the bound; the sign for infinity."""
+    if isinstance(value, str) or value == float("inf"):
+        return "∞"
+    up = Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(value))
+    return f"{up.normalize():,f}"
+
+
 def print_answer(answer: dict[str, Any]) -> None:
     """The guarantee, then everything it depends on."""
     screen = console()
-    epsilon, delta = number(answer["epsilon"]), number(answer["delta"])
-    screen.print(f"[bold]epsilon {epsilon}[/bold] at delta {delta}", highlight=False)
+    told, delta = number(answer["epsilon"]), number(answer["delta"])
+    screen.print(f"[bold]epsilon {told}[/bold] at delta {delta}", highlight=False)
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for name, value in answer.items():
         if name in ("epsilon", "delta", "assumptions") or value is None:

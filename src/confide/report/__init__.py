@@ -1,6 +1,7 @@
 """The report of one or several runs: one HTML file that needs nothing else."""
 
+from confide.report.fields import NotARun
 from confide.report.page import write_report
-from confide.report.record import NotARun, RunRecord, read_run
+from confide.report.record import RunRecord, read_run
 
 __all__ = ["NotARun", "RunRecord", "read_run", "write_report"]

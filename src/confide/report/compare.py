@@ -7,29 +7,18 @@ from math import isfinite
 
 from confide.report import digits
 from confide.report.markup import Html, Inside, el, join, table
-from confide.report.naming import Series
+from confide.report.naming import VIEWS, Series, epsilon
 from confide.report.record import RunRecord
+from confide.report.seeds import spread
 from confide.report.verdict import AGAINST, ENOUGH, UNITS, mark, worst
-
-VIEWS = (("client", "world"), ("record", "world"), ("client", "server"), ("record", "server"))
 
 DRAWN = 50.0
 """A larger epsilon promises nothing, and a chart that showed it would flatten all others."""
 
 
 def headline(runs: Sequence[RunRecord]) -> tuple[str, str]:
-    """The view in which most runs prove something; the client's to the world when in doubt."""
-
-    def proved(view: tuple[str, str]) -> int:
-        return sum(isfinite(epsilon(run, view)) and epsilon(run, view) <= DRAWN for run in runs)
-
-    return max(VIEWS, key=proved)
-
-
-def epsilon(run: RunRecord, view: tuple[str, str]) -> float:
-    """The proved epsilon of a view; infinite where there is none."""
-    cell = worst(run, *view)
-    return float("inf") if cell is None else cell.epsilon
+    """The view in which most runs are protected; the client's to the world when in doubt."""
+    return max(VIEWS, key=lambda view: sum(epsilon(run, view) <= ENOUGH for run in runs))
 
 
 def view_words(view: tuple[str, str]) -> str:
@@ -42,20 +31,35 @@ def sentences(groups: Sequence[Series]) -> list[str]:
     open_ones = list(groups)
     lines: list[str] = []
     for view in VIEWS:
-        able = [g for g in groups if most(g, view) <= ENOUGH]
+        able = [g for g in groups if g.most(view) <= ENOUGH]
         if view == ("record", "world"):
-            able = [g for g in able if most(g, VIEWS[0]) > ENOUGH]
+            able = [g for g in able if g.most(VIEWS[0]) > ENOUGH]
         if able:
             open_ones = [g for g in open_ones if g not in able]
             told = listed(
-                [f"{g.name} ({digits.epsilon_is(most(g, view))}, {scores(g)})" for g in able]
+                [f"{g.name} ({digits.epsilon_is(g.most(view))}, {scores(g)})" for g in able]
             )
             lines.append(f"{told} protect{s_of(able)} {view_words(view)}.")
-    if not any(most(g, view) <= ENOUGH for g in groups for view in VIEWS if view[1] == "server"):
-        lines.append("Against the server, nothing is protected by any of them.")
-    if open_ones:
-        lines.append(f"{listed([g.name for g in open_ones])} protect{s_of(open_ones)} nobody.")
+    if len(open_ones) < len(groups):
+        lines += server(groups)
+    paper = [g for g in open_ones if any(isfinite(g.most(view)) for view in VIEWS)]
+    if paper:
+        least = [f"{g.name} (ε at least {digits.epsilon(min(map(g.most, VIEWS)))})" for g in paper]
+        lines.append(f"{listed(least)} give{s_of(paper)} no meaningful protection.")
+    bare = [g for g in open_ones if g not in paper]
+    if bare:
+        lines.append(f"{listed([g.name for g in bare])} protect{s_of(bare)} nobody.")
     return lines
+
+
+def server(groups: Sequence[Series]) -> list[str]:
+    """What none of them has against the server."""
+    known = [g.most(view) for g in groups for view in VIEWS if view[1] == "server"]
+    if min(known) <= ENOUGH:
+        return []
+    if any(map(isfinite, known)):
+        return ["Against the server, none of them gives meaningful protection."]
+    return [f"Against the server, nothing is protected{' by any of them' * (len(groups) > 1)}."]
 
 
 def s_of(groups: Sequence[Series]) -> str:
@@ -64,17 +68,10 @@ def s_of(groups: Sequence[Series]) -> str:
 
 
 def scores(group: Series) -> str:
-    """The accuracy of runs of one name, from the worst to the best."""
-    known = sorted(run.accuracy for run in group.runs if run.accuracy is not None)
-    if not known:
-        return "not evaluated"
-    low, high = (digits.metric(v, group.runs[0].metric) for v in (known[0], known[-1]))
-    return low if low == high else f"{low.removesuffix(' %')} to {high}"
-
-
-def most(group: Series, view: tuple[str, str]) -> float:
-    """The largest epsilon of the runs of one name."""
-    return max(epsilon(run, view) for run in group.runs)
+    """The accuracy, of several runs as their mean with its interval."""
+    if group.scores:
+        return spread(group.scores).words(group.runs[0].metric)
+    return "not evaluated" if group.ended else "failed"
 
 
 def listed(names: Sequence[str]) -> str:
@@ -103,39 +100,64 @@ def unequal(runs: Sequence[RunRecord]) -> list[str]:
     return lines
 
 
-def comparison(runs: Sequence[RunRecord], groups: Sequence[Series]) -> Html:
-    """The table of runs, and a warning where it compares unlike things."""
-    head = ("Run", "Accuracy" if runs[0].metric == "accuracy" else "Error")
+SCORES = {"accuracy": "Accuracy", "mean absolute error": "Mean absolute error"}
+
+
+def comparison(groups: Sequence[Series]) -> Html:
+    """The table of runs, a row for each name, and a warning where it compares unlike things."""
+    runs = [run for group in groups for run in group.runs]
+    metrics = {run.metric for run in runs}
+    head = ("Run", SCORES[metrics.pop()] if len(metrics) == 1 else "Accuracy or error")
     columns = [f"ε {unit} → {view}" for unit, view in VIEWS]
     apart = unequal(runs)
+    several = any(len(group.scores) > 1 for group in groups)
+    note = (
+        "± is half the width of the 95 % interval of the mean over runs that differ by their seed "
+        "alone (Student's t); an epsilon is the largest of these runs."
+    )
     return join(
         table(
             [*head, *columns, "Rounds", *(["Time"] if runs[0].private else [])],
-            [line(run, at, group) for at, group in enumerate(groups) for run in group.runs],
+            [line(at, group) for at, group in enumerate(groups)],
             name="All runs side by side",
             numbers=range(1, 8),
         ),
+        el("p", note, class_="quiet under") if several else None,
         el("p", f"These runs are not alike: {listed(apart)}.", class_="notice") if apart else None,
     )
 
 
-def line(run: RunRecord, at: int, group: Series) -> list[Inside]:
-    """One run."""
-    more = f" · {group.runs.index(run) + 1} of {len(group.runs)}" if len(group.runs) > 1 else ""
+def line(at: int, group: Series) -> list[Inside]:
+    """The runs of one name."""
+    notes = [
+        f"{len(group.runs)} runs" if len(group.runs) > 1 else "",
+        how_many(group, [r for r in group.runs if r.failed is not None], "failed"),
+        how_many(group, [r for r in group.ended if r.stopped is not None], "ended early"),
+    ]
+    told = ", ".join(note for note in notes if note)
+    rounds = sorted({run.rounds for run in group.runs})
+    times = [run.private.seconds for run in group.runs if run.private]
     return [
-        join(el("i", class_=f"dot c{at % 7}"), group.name, el("span", more, class_="quiet")),
-        digits.metric(run.accuracy, run.metric),
-        *(bound(run, view) for view in VIEWS),
-        digits.plain(run.rounds),
-        *(
-            [el("span", digits.duration(run.private.seconds), class_="together")]
-            if run.private
-            else []
+        join(
+            el("i", class_=f"dot c{at % 7}"),
+            group.name,
+            el("span", f" · {told}", class_="quiet") if told else None,
         ),
+        el("span", scores(group), class_="together"),
+        *(bound(group, view) for view in VIEWS),
+        " to ".join(digits.plain(n) for n in dict.fromkeys((rounds[0], rounds[-1]))),
+        *([el("span", digits.duration(sum(times)), class_="together")] if times else []),
     ]
 
 
-def bound(run: RunRecord, view: tuple[str, str]) -> Html:
+def how_many(group: Series, some: Sequence[RunRecord], what: str) -> str:
+    """2 failed; the number is left out for a single run."""
+    if not some:
+        return ""
+    return f"{len(some)} {what}" if len(group.runs) > 1 else what
+
+
+def bound(group: Series, view: tuple[str, str]) -> Html:
     """One proved epsilon."""
-    value = epsilon(run, view)
+    value = group.most(view)
     return el("b", digits.epsilon(value), class_=mark(value))

@@ -30,12 +30,13 @@ MOST_LABELS = 12
 
 @dataclass(frozen=True)
 class Line:
-    """One curve. Curves of one `kind` share a colour; only the first of them is labelled."""
+    """One curve. Curves of one `kind` share a colour; the first that is not faint is labelled."""
 
     label: str
     x: Sequence[float]
     y: Sequence[float]
     kind: int = 0
+    faint: bool = False
 
 
 def render_lines(
@@ -49,7 +50,8 @@ def render_lines(
     across: str = "round",
 ) -> Html:
     """Curves over rounds with their labels at their ends; `limit` is a level with its name."""
-    ends = [line for i, line in enumerate(lines) if line.kind not in {x.kind for x in lines[:i]}]
+    full = [line for line in lines if not line.faint]
+    ends = [line for i, line in enumerate(full) if line.kind not in {x.kind for x in full[:i]}]
     labelled = ends if len(ends) <= MOST_LABELS else []
     told = [(short(line.label), line.y[-1], color(line.kind)) for line in labelled]
     if limit is not None:
@@ -77,12 +79,15 @@ def percent(share: float, _: float = 0) -> str:
 
 
 def stroke(axes: Axes, line: Line) -> None:
-    """One curve, and a dot where it ends."""
+    """One curve, and a dot where it ends unless it is faint."""
     step = max(1, -(-len(line.x) // MOST_POINTS))
     kept = [*range(0, len(line.x), step)]
     if kept and kept[-1] != len(line.x) - 1:
         kept.append(len(line.x) - 1)
     x, y = [line.x[i] for i in kept], [line.y[i] for i in kept]
+    if line.faint:
+        axes.plot(x, y, color=color(line.kind), linewidth=1.0, alpha=0.45)
+        return
     axes.plot(x, y, color=color(line.kind), linestyle=dash(line.kind))
     axes.plot(x[-1:], y[-1:], "o", color=color(line.kind), markersize=4.5, clip_on=False)
 

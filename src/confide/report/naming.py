@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from confide.report.record import RunRecord
+from confide.report.verdict import worst
+
+VIEWS = (("client", "world"), ("record", "world"), ("client", "server"), ("record", "server"))
 
 
 @dataclass(frozen=True)
@@ -15,6 +19,31 @@ class Series:
 
     name: str
     runs: tuple[RunRecord, ...]
+
+    @property
+    def ended(self) -> tuple[RunRecord, ...]:
+        """Those that did not fail."""
+        return tuple(run for run in self.runs if run.failed is None)
+
+    @property
+    def scores(self) -> list[float]:
+        """The accuracies (or errors) that are known."""
+        return [run.accuracy for run in self.ended if run.accuracy is not None]
+
+    def most(self, view: tuple[str, str]) -> float:
+        """The largest proved epsilon of the runs; infinite where there is none."""
+        return max(epsilon(run, view) for run in self.runs)
+
+    @property
+    def speaker(self) -> RunRecord:
+        """The run that gave away most: the others are protected at least as well."""
+        return max(self.runs, key=lambda run: [epsilon(run, view) for view in VIEWS])
+
+
+def epsilon(run: RunRecord, view: tuple[str, str]) -> float:
+    """The proved epsilon of a view; infinite where there is none."""
+    cell = worst(run, *view)
+    return inf if cell is None else cell.epsilon
 
 
 def series(runs: Sequence[RunRecord]) -> list[Series]:
@@ -30,8 +59,10 @@ def series(runs: Sequence[RunRecord]) -> list[Series]:
 
 def traits(run: RunRecord) -> dict[str, Any]:
     """Everything that was chosen about a run, but for its seed."""
-    chosen = ("data", "model", "clients", "partition", "rounds")
-    return {**{name: getattr(run, name) for name in chosen}, **run.settings}
+    chosen = {
+        name: getattr(run, name) for name in ("data", "model", "clients", "partition", "planned")
+    }
+    return {**chosen, "budget": run.budget and run.budget.epsilon, **run.settings}
 
 
 def name_of(run: RunRecord, firsts: Sequence[RunRecord]) -> str:
@@ -39,5 +70,12 @@ def name_of(run: RunRecord, firsts: Sequence[RunRecord]) -> str:
     alike = [traits(other) for other in firsts if other.method == run.method]
     own = traits(run)
     differing = [k for k in own if any(other.get(k) != own[k] for other in alike)]
-    told = ", ".join(f"{k} {own[k]}" for k in differing)
+    if {"planned", "T"} <= set(differing):
+        differing.remove("planned")  # T says it
+    told = ", ".join(f"{k} {value_of(own[k])}" for k in differing).replace("planned", "rounds")
     return f"{run.method} ({told})" if told else run.method
+
+
+def value_of(value: Any) -> str:
+    """A setting within a name."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from confide.report import compare, digits, pictures, verdict
-from confide.report.markup import Html, el, join, pairs
+from confide.report.fields import NotARun
+from confide.report.finding import ended, find_runs, method_in, unfinished
+from confide.report.markup import Html, el, join, pairs, table
 from confide.report.naming import Series, series
 from confide.report.private import Private
-from confide.report.record import NotARun, RunRecord, find_runs, read_run
+from confide.report.record import RunRecord, read_run
 from confide.report.statement import statement
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -32,10 +34,14 @@ def write_report(runs: Sequence[Path], out: Path, *, private: bool = False) -> P
     Only what is public is read, so the page may be given away. `private` adds what the owner alone
     may see: what the clients hold, times, participations.
     """
-    records = [read_run(place, private=private) for place in find_runs(runs)]
-    if not records:
+    places = find_runs(runs)
+    if not places:
         raise NotARun("no run is given, allowed is at least one run directory.")
-    text = page(records)
+    waiting = [place for place in places if unfinished(place)]
+    if len(waiting) == len(places):
+        ended(places[0])  # it has not, which this says
+    records = [read_run(place, private=private) for place in places if place not in waiting]
+    text = page(records, [method_in(place) for place in waiting])
     out.parent.mkdir(parents=True, exist_ok=True)
     half = out.with_name(f".{out.name}.{os.getpid()}")
     half.write_text(text, encoding="utf-8")
@@ -43,8 +49,8 @@ def write_report(runs: Sequence[Path], out: Path, *, private: bool = False) -> P
     return out
 
 
-def page(runs: Sequence[RunRecord]) -> str:
-    """The whole document."""
+def page(runs: Sequence[RunRecord], waiting: Sequence[str] = ()) -> str:
+    """The whole document; `waiting` names the methods of runs that have not ended."""
     groups = series(runs)
     title = heading(runs)
     body = one(runs[0]) if len(runs) == 1 else several(runs, groups)
@@ -58,7 +64,16 @@ def page(runs: Sequence[RunRecord]) -> str:
         el("title", f"{title} · confide"),
         el("style", style),
     )
-    top = el("header", el("p", "Privacy report", class_="kind"), el("h1", title), facts(runs))
+    missing = compare.listed(list(waiting)) if waiting else None
+    top = el(
+        "header",
+        el("p", "Privacy report", class_="kind"),
+        el("h1", title),
+        facts(runs),
+        el("p", f"Not shown, for it has not ended: {missing}.", class_="notice")
+        if missing
+        else None,
+    )
     foot = el("footer", "Written by confide. This file loads nothing and runs no script.")
     main = el("main", top, body, foot)
     return f"<!doctype html>\n{el('html', head, el('body', main), lang='en')}\n"
@@ -82,7 +97,7 @@ def facts(runs: Sequence[RunRecord]) -> Html:
     parts = [
         f"{len(runs)} runs" if len(runs) > 1 else "",
         digits.counted(first.clients, "client") if same("clients") else "",
-        digits.counted(first.rounds, "round") if same("rounds") else "",
+        rounds(first) if same("rounds") and same("planned") else "",
         f"{first.model}, {digits.counted(first.parameters, 'parameter')}" if same("model") else "",
         digits.duration(sum(run.private.seconds for run in runs if run.private))
         if first.private
@@ -92,6 +107,12 @@ def facts(runs: Sequence[RunRecord]) -> Html:
         el("p", " · ".join(part for part in parts if part), class_="facts"),
         el("p", OWN_COPY, class_="notice") if first.private else None,
     )
+
+
+def rounds(run: RunRecord) -> str:
+    """60 rounds, or 12 of 60 rounds."""
+    most = digits.counted(max(run.planned, run.rounds), "round")
+    return most if run.rounds >= run.planned else f"{digits.plain(run.rounds)} of {most}"
 
 
 def section(title: str, *inside: Html | None) -> Html | None:
@@ -133,12 +154,12 @@ def several(runs: Sequence[RunRecord], groups: Sequence[Series]) -> Html:
             "section",
             el("p", first, class_="lead"),
             el("p", " ".join(others), class_="lead second") if others else None,
-            compare.comparison(runs, groups),
+            compare.comparison(groups),
             class_="part verdict",
         ),
         uncovered(runs),
         section("Side by side", gallery(charts)),
-        [detail(run, group) for group in groups for run in group.runs],
+        [detail(group) for group in groups],
     )
 
 
@@ -148,17 +169,39 @@ def gallery(charts: Sequence[Html | None]) -> Html | None:
     return el("div", drawn, class_="gallery") if drawn else None
 
 
-def detail(run: RunRecord, group: Series) -> Html | None:
-    """One of several runs in full."""
-    more = f", {group.runs.index(run) + 1} of {len(group.runs)}" if len(group.runs) > 1 else ""
+def detail(group: Series) -> Html | None:
+    """The runs of one name in full; one of them speaks for all."""
+    run = group.speaker
+    note = "What follows is said of the one that gave away most." if len(group.runs) > 1 else ""
     return section(
-        f"{group.name}{more}",
+        group.name,
+        each(group),
+        el("p", note, class_="quiet under") if note else None,
         verdict.verdict(run),
         el("h3", "The statement"),
         statement(run),
         el("details", el("summary", "Configuration"), configuration(run)),
         el("details", el("summary", "Environment"), environment(run)),
     )
+
+
+def each(group: Series) -> Html | None:
+    """A table of runs that differ by their seed; the seeds themselves stay private."""
+    if len(group.runs) == 1:
+        return None
+    metric = group.runs[0].metric
+    rows = (
+        (
+            f"run {at} of {len(group.runs)}",
+            "" if run.accuracy is None else digits.metric(run.accuracy, metric),
+            "" if run.loss is None else f"{run.loss:.4g}",
+            digits.plain(run.rounds),
+            verdict.ending(run) or "",
+        )
+        for at, run in enumerate(group.runs, 1)
+    )
+    head = ("Seed", compare.SCORES[metric], "Loss", "Rounds", "")
+    return table(head, rows, name=f"Runs of {group.name}", numbers=(1, 2, 3))
 
 
 def uncovered(runs: Sequence[RunRecord]) -> Html:
@@ -178,7 +221,8 @@ def configuration(run: RunRecord) -> Html:
         ("Partition", run.partition),
         ("Clients", digits.plain(run.clients)),
         ("Model", f"{run.model}, {digits.counted(run.parameters, 'parameter')}"),
-        ("Rounds", digits.plain(run.rounds) + planned(run)),
+        ("Rounds", planned(run)),
+        ("Budget", allowed(run)),
         *((name, shown(value)) for name, value in run.settings.items()),
     ]
     return el(
@@ -192,8 +236,20 @@ def configuration(run: RunRecord) -> Html:
 
 
 def planned(run: RunRecord) -> str:
-    """How many rounds the statement speaks of, where they are others than ran."""
-    return f" (the statement covers {run.planned})" if run.planned != run.rounds else ""
+    """How many rounds there were, and what else the statement covers."""
+    made = digits.plain(run.rounds)
+    if run.planned > run.rounds:
+        made += f" of {digits.plain(run.planned)}"
+    return made if run.covered == run.rounds else f"{made} (the statement covers {run.covered})"
+
+
+def allowed(run: RunRecord) -> str:
+    """What the run was allowed to spend."""
+    budget = run.budget
+    if budget is None:
+        return ""
+    at = "" if budget.delta is None else f" at {digits.delta_is(budget.delta)}"
+    return f"ε at most {budget.epsilon:g}{at} for one {budget.unit}, to the {budget.view}"
 
 
 def environment(run: RunRecord) -> Html:

@@ -1,4 +1,4 @@
-"""What tells on the clients: their labels, how many came, how long that took. For the owner only."""
+"""What tells on the clients: their labels, how often one came, how long it took; for the owner."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def read_private(place: Path) -> Private:
     """The summary in a run's private directory, but for its seed."""
     path = place / "private" / "summary.json"
     if not path.is_file():
-        raise NotARun(f"{path} is missing: only what is public of this run can be reported.")
+        raise NotARun(
+            f"{path} is missing, allowed is a run with it, or a report of what is public."
+        )
     found = Fields(path, load(path))
     return Private(
         seconds=found.number("seconds"),

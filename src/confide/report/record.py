@@ -1,17 +1,20 @@
-"""`read_run`: what a finished run left in its public directory, checked as it is read."""
+"""`read_run`: what a run left in its public directory, checked as it is read."""
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import inf
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from confide.report.fields import Fields, NotARun, load, parsed, text_of
+from confide.report.finding import ended
 from confide.report.private import Private, read_private
 from confide.statements import VIEWS, Cell
+
+if TYPE_CHECKING:
+    from confide.engine.running import Run
 
 METRICS = ("accuracy", "mean absolute error")
 
@@ -40,7 +43,6 @@ class Budget:
 class RunRecord:
     """One run as its report needs it."""
 
-    dir: Path
     method: str
     paper: str
     data: str
@@ -49,69 +51,88 @@ class RunRecord:
     model: str
     parameters: int
     rounds: int
+    planned: int  # rounds
     clients: int
     partition: str
-    seeded: bool
-    accuracy: float | None
-    loss: float | None
     metric: str
     strategy: str
     versions: Mapping[str, Any]
     settings: Mapping[str, Any]
-    stopped: str | None
+    stopped: str | None  # why it ended before the planned rounds
+    failed: str | None  # why it has no model
     machine: Mapping[str, Any]
     cells: tuple[Cell, ...]
     published: Mapping[str, Any] | None
     words: tuple[str, ...]
-    planned: int
+    covered: int  # rounds that the statement speaks of
     points: tuple[Point, ...]
     config: str
     budget: Budget | None
     private: Private | None
 
+    @property
+    def last(self) -> Point | None:
+        """The last evaluated round."""
+        return self.points[-1] if self.points else None
 
-def find_runs(given: Iterable[Path]) -> list[Path]:
-    """The run directories; a directory of runs stands for the runs in it, by name."""
-    found: list[Path] = []
-    for place in given:
-        if (place / "public" / "run.json").is_file() or not place.is_dir():
-            found.append(place)
-            continue
-        inside = sorted(p for p in place.iterdir() if (p / "public" / "run.json").is_file())
-        found += inside or [place]
-    return list(dict.fromkeys(found))
+    @property
+    def accuracy(self) -> float | None:
+        """Of the last evaluated round (or its error); a failed run has none."""
+        return self.last.accuracy if self.last and self.failed is None else None
+
+    @property
+    def loss(self) -> float | None:
+        """Of the last evaluated round; a failed run has none."""
+        return self.last.loss if self.last and self.failed is None else None
 
 
 def read_run(place: Path, *, private: bool = False) -> RunRecord:
     """What may be given away of a run, and on request what only its owner may see."""
     public = place / "public"
-    if not (public / "run.json").is_file():
-        why = "public/run.json is missing" if place.is_dir() else "there is no such directory"
-        raise NotARun(f"{place} is not a run directory: {why}.")
-    run = Fields(public / "run.json", load(public / "run.json"))
-    stated = Fields(public / "statement.json", load(public / "statement.json"))
+    path = ended(place)
+    # A run that was started from Python has no run file.
+    toml = public / "run.toml"
+    return record(
+        Fields(path, load(path)),
+        Fields(public / "statement.json", load(public / "statement.json")),
+        rows_of(public / "metrics.jsonl"),
+        text_of(toml) if toml.exists() else "",
+        read_private(place) if private else None,
+    )
+
+
+def record_of(run: Run) -> RunRecord:
+    """The same of a run that is still at hand, as far as it may be given away."""
+    from confide.engine import records
+
+    return record(
+        Fields(Path("run.json"), records.public(run)),
+        Fields(Path("statement.json"), records.statement(run)),
+        [Fields(Path("metrics.jsonl"), row) for row in run.metrics],
+        "",
+        None,
+    )
+
+
+def record(
+    run: Fields, stated: Fields, rows: Sequence[Fields], config: str, private: Private | None
+) -> RunRecord:
+    """The record from its parts, each field checked."""
     metric = run.text("metric")
     if metric not in METRICS:
         raise run.wrong("metric", metric, " or ".join(METRICS))
-    # A run that was started from Python has no run file.
-    config = text_of(public / "run.toml") if (public / "run.toml").exists() else ""
-    points = points_of(public / "metrics.jsonl")
-    published = stated.data.get("published")
     return RunRecord(
-        dir=place,
         metric=metric,
-        accuracy=points[-1].accuracy if points else None,
-        loss=points[-1].loss if points else None,
-        seeded=bool(run.data.get("seeded", True)),
-        stopped=None if run.data.get("stopped") is None else run.text("stopped"),
-        published=None if published is None else stated.mapping("published"),
+        stopped=None if run.get("stopped") is None else run.text("stopped"),
+        failed=None if run.get("failed") is None else run.text("failed"),
+        published=None if stated.get("published") is None else stated.mapping("published"),
         cells=tuple(cell_of(row, stated) for row in stated.rows("statement")),
         words=tuple(str(line) for line in stated.rows("words")),
-        planned=stated.whole("rounds"),
-        points=points,
+        covered=stated.whole("rounds"),
+        points=points_of(rows),
         config=config,
-        budget=budget_of(config),
-        private=read_private(place) if private else None,
+        budget=None if run.get("budget") is None else budget_of(run),
+        private=private,
         method=run.text("method"),
         paper=run.text("paper"),
         data=run.text("data"),
@@ -122,6 +143,7 @@ def read_run(place: Path, *, private: bool = False) -> RunRecord:
         strategy=run.text("strategy"),
         parameters=run.whole("parameters"),
         rounds=run.whole("rounds"),
+        planned=run.whole("planned"),
         clients=run.whole("clients"),
         versions=run.mapping("versions"),
         settings=run.mapping("settings"),
@@ -149,18 +171,24 @@ def cell_of(row: object, stated: Fields) -> Cell:
     return Cell(**values)
 
 
-def points_of(path: Path) -> tuple[Point, ...]:
-    """The evaluated rounds, in order; a half-written last line is left out."""
-    points: dict[int, Point] = {}
+def rows_of(path: Path) -> list[Fields]:
+    """The lines of the metrics; a half-written last line is left out."""
     lines = text_of(path).splitlines()
+    rows: list[Fields] = []
     for at, line in enumerate(lines):
         try:
-            one = Fields(path, parsed(line, path))
+            rows.append(Fields(path, parsed(line, path)))
         except NotARun:
-            if at == len(lines) - 1:
-                break
-            raise
-        spent = Fields(path, one.mapping("spent") if one.data.get("spent") is not None else {})
+            if at < len(lines) - 1:
+                raise
+    return rows
+
+
+def points_of(rows: Sequence[Fields]) -> tuple[Point, ...]:
+    """The evaluated rounds in order, each once."""
+    points: dict[int, Point] = {}
+    for one in rows:
+        spent = Fields(one.path, one.mapping("spent") if one.data.get("spent") is not None else {})
         when = one.whole("round")
         points[when] = Point(
             when,
@@ -171,17 +199,8 @@ def points_of(path: Path) -> tuple[Point, ...]:
     return tuple(points[when] for when in sorted(points))
 
 
-def budget_of(config: str) -> Budget | None:
-    """The budget that the run file names, if it names one."""
-    try:
-        budget = tomllib.loads(config).get("budget")
-    except tomllib.TOMLDecodeError:
-        return None
-    if not isinstance(budget, dict):
-        return None
-    given = cast("dict[str, Any]", budget)
-    eps, delta = given.get("epsilon"), given.get("delta")
-    if not isinstance(eps, int | float):
-        return None
-    unit, view = str(given.get("unit", "client")), str(given.get("view", "world"))
-    return Budget(float(eps), float(delta) if isinstance(delta, int | float) else None, unit, view)
+def budget_of(run: Fields) -> Budget:
+    """What the run was allowed to spend."""
+    given = Fields(run.path, run.mapping("budget"))
+    delta = None if given.get("delta") is None else given.number("delta")
+    return Budget(given.number("epsilon"), delta, given.text("unit"), given.text("view"))

@@ -10,13 +10,18 @@ from confide.report.markup import Html, el, join
 from confide.report.record import RunRecord
 from confide.statements import Cell
 
-STRENGTHS = ((1.0, "strongly"), (3.0, "moderately"), (10.0, "weakly"), (inf, "only on paper"))
+STRENGTHS = (
+    (1.0, "is protected strongly"),
+    (3.0, "is protected moderately"),
+    (10.0, "is protected weakly"),
+    (inf, "has no meaningful protection"),
+)
 ENOUGH = 10.0
 """Above this nothing is said to be protected."""
 
 SCALE = (
     "“Strongly” is said of an epsilon of at most 1, “moderately” of at most 3, “weakly” of at most "
-    "10, “only on paper” of anything above."
+    "10; above that there is “no meaningful protection”."
 )
 OBSERVERS = {
     "world": (
@@ -31,6 +36,9 @@ AGAINST = {
     "server": "the server",
     "device": "someone inside a client",
 }
+JUDGED = ("world", "server")
+"""The observers of whom the first sentences speak."""
+
 UNITS = {"client": "one whole client", "record": "one single record"}
 GUESSED = {
     ("add-remove", "client"): "whether a given client took part at all",
@@ -44,7 +52,7 @@ GUESSED = {
 
 def strength(epsilon: float) -> str:
     """How strongly an epsilon protects."""
-    return next(word for most, word in STRENGTHS if epsilon <= most)
+    return next(words for most, words in STRENGTHS if epsilon <= most)
 
 
 def mark(epsilon: float) -> str:
@@ -58,6 +66,11 @@ def worst(run: RunRecord, unit: str, observer: str, of: str = "update") -> Cell 
     return max(found, key=lambda c: c.epsilon) if found else None
 
 
+def seen_by(run: RunRecord, view: str) -> list[Cell]:
+    """The rows about one observer and the update, a client's first."""
+    return [cell for unit in UNITS if (cell := worst(run, unit, view)) is not None]
+
+
 def protects(cell: Cell | None) -> bool:
     """Whether the row promises something."""
     return cell is not None and cell.status == "proved" and cell.epsilon <= ENOUGH
@@ -65,37 +78,54 @@ def protects(cell: Cell | None) -> bool:
 
 def lead(run: RunRecord) -> list[str]:
     """The sentences at the top of a page."""
-    return [*(against(run, view) for view in ("world", "server")), side_releases(run), score(run)]
+    cells = [cell for view in JUDGED for cell in seen_by(run, view)]
+    if cells and all(cell.status != "proved" for cell in cells):
+        told = [
+            f"Nothing is protected, neither against {AGAINST['world']} nor against "
+            f"{AGAINST['server']}: {reasons(cells)}."
+        ]
+    else:
+        told = [against(run, view) for view in JUDGED]
+    return [line for line in [*told, side_releases(run), score(run)] if line]
+
+
+def reasons(cells: Sequence[Cell]) -> str:
+    """Why there is no proof, each reason once."""
+    return "; ".join(dict.fromkeys(cell.reason for cell in cells))
 
 
 def against(run: RunRecord, view: str) -> str:
     """What is protected against one observer."""
-    cells = [cell for unit in UNITS if (cell := worst(run, unit, view)) is not None]
-    good = [cell for cell in cells if protects(cell)]
-    if good:
-        told = " and ".join(
-            f"{UNITS[c.unit]} is protected {strength(c.epsilon)} ({digits.epsilon_is(c.epsilon)})"
-            for c in good
-        )
-        bad = [f"one {c.unit} is not" for c in cells if c not in good]
-        return f"Against {AGAINST[view]}, {'; '.join([told, *bad])}."
-    proved = [c for c in cells if c.status == "proved"]
-    if proved:
-        least = min(proved, key=lambda c: c.epsilon)
+    cells = seen_by(run, view)
+    proved = [cell for cell in cells if cell.status == "proved"]
+    if not proved:
+        told = reasons(cells) or "the statement has no row about it"
+        return f"Against {AGAINST[view]}, nothing is protected: {told}."
+    if not any(map(protects, proved)):
+        told = " and ".join(f"{digits.epsilon_is(c.epsilon)} for {named(c)}" for c in proved)
         return (
-            f"Against {AGAINST[view]}, nothing is protected in practice: the smallest epsilon "
-            f"proved, for one {least.unit}{' of the least protected group' if least.group else ''}"
-            f", is {digits.epsilon(least.epsilon)}."
+            f"Against {AGAINST[view]}, there is no meaningful protection: {told}, where a guess "
+            "may be as good as certain."
         )
-    reasons = "; ".join(dict.fromkeys(c.reason for c in cells))
-    return f"Against {AGAINST[view]}, nothing is protected{': ' + reasons if reasons else ''}."
+    strong_first = sorted(proved, key=lambda cell: not protects(cell))
+    told = " and ".join(
+        f"{named(c)} {strength(c.epsilon)} ({digits.epsilon_is(c.epsilon)})" for c in strong_first
+    )
+    bare = [f"{named(c)} is not protected" for c in cells if c not in proved]
+    return f"Against {AGAINST[view]}, {'; '.join([told, *bare])}."
+
+
+def named(cell: Cell) -> str:
+    """The unit of a row."""
+    least = " of the least protected group" if cell.group else ""
+    return f"{UNITS.get(cell.unit, f'one {cell.unit}')}{least}"
 
 
 def side_releases(run: RunRecord) -> str:
     """What leaves beside the update, which the sentences before do not count."""
     told: list[str] = []
     for name in dict.fromkeys(c.of for c in run.cells if c.of != "update"):
-        rows = [worst(run, unit, view, name) for view in ("world", "server") for unit in UNITS]
+        rows = [worst(run, unit, view, name) for view in JUDGED for unit in UNITS]
         bad = [
             f"one {c.unit} is not protected against {AGAINST[c.observer]}"
             for c in rows
@@ -108,25 +138,43 @@ def side_releases(run: RunRecord) -> str:
 
 def score(run: RunRecord) -> str:
     """What the model is worth."""
-    if run.accuracy is None:
-        return f"The model has no {run.metric}: the run diverged or was not evaluated."
-    value = digits.metric(run.accuracy, run.metric)
-    held = "of held-out examples right" if run.metric == "accuracy" else "mean absolute error"
-    return (
-        f"The model gets {value} {held}."
+    last = run.last
+    if last is None or last.accuracy is None:
+        return f"The {run.metric} of the model is not known: it was not evaluated."
+    value = digits.metric(last.accuracy, run.metric)
+    held = (
+        f"{value} of held-out examples right"
         if run.metric == "accuracy"
-        else (f"The model has a {held} of {value} on held-out examples.")
+        else f"a mean absolute error of {value} on held-out examples"
     )
+    has = "gets" if run.metric == "accuracy" else "has"
+    if run.failed is not None:
+        return f"After {digits.counted(last.round, 'round')} it had {held}."
+    late = (
+        f" after round {last.round}, when it was last evaluated" if last.round < run.rounds else ""
+    )
+    return f"The model {has} {held}{late}."
+
+
+def ending(run: RunRecord) -> str | None:
+    """Why the run did not make all of its rounds."""
+    if run.failed is not None:
+        return (
+            f"The run failed and left no model: {run.failed.rstrip('.')}. The statement covers all "
+            "that was spent."
+        )
+    return None if run.stopped is None else f"The run ended early: {run.stopped.rstrip('.')}."
 
 
 def verdict(run: RunRecord) -> Html:
     """The sentences, then a card for each observer."""
-    first, *others = [line for line in lead(run) if line]
-    stop = None if run.stopped is None else f"The run ended early: {run.stopped.rstrip('.')}."
+    first, *others = lead(run)
+    stop = ending(run)
     return join(
+        el("p", stop, class_="notice") if stop and run.failed is not None else None,
         el("p", first, class_="lead"),
         el("p", " ".join(others), class_="lead second"),
-        el("p", stop, class_="notice") if stop else None,
+        el("p", stop, class_="notice") if stop and run.failed is None else None,
         el("div", (card(run, view) for view in OBSERVERS), class_="cards"),
     )
 
@@ -134,45 +182,32 @@ def verdict(run: RunRecord) -> Html:
 def card(run: RunRecord, view: str) -> Html:
     """What one observer can learn about a client and about a record."""
     title, what = OBSERVERS[view]
-    cells = [c for unit in UNITS if (c := worst(run, unit, view)) is not None]
     return el(
         "article",
         el("h3", title),
         el("p", what, class_="quiet"),
-        [finding(cell) for cell in cells] or el("p", "The statement has no row for this observer."),
+        [finding(cell) for cell in seen_by(run, view)]
+        or el("p", "The statement has no row for this observer."),
         class_="card",
     )
 
 
 def finding(cell: Cell) -> Html:
     """One unit on the card."""
-    name = UNITS[cell.unit].capitalize() if cell.unit in UNITS else f"One {cell.unit}"
+    name = UNITS[cell.unit].capitalize()
+    number = el("b", digits.epsilon_is(cell.epsilon), class_=mark(cell.epsilon))
+    head = el("h4", el("span", name), number)
     if cell.status != "proved":
-        return el(
-            "section",
-            el("h4", el("span", name), el("b", digits.epsilon_is(inf), class_="open")),
-            el("p", f"Not protected: {cell.reason}."),
-            class_="finding",
-        )
-    return el(
-        "section",
-        el(
-            "h4",
-            el("span", name),
-            el("b", digits.epsilon_is(cell.epsilon), class_=mark(cell.epsilon)),
-        ),
-        meter(cell),
-        el("p", guess(cell)),
-        class_="finding",
-    )
+        return el("section", head, el("p", f"Not protected: {cell.reason}."), class_="finding")
+    return el("section", head, meter(cell), el("p", guess(cell)), class_="finding")
 
 
 def guess(cell: Cell) -> str:
     """Epsilon as the success of the best guess."""
     share = digits.best_guess(cell.epsilon, cell.delta)
     what = GUESSED.get((cell.relation, cell.unit), f"which of two neighbouring {cell.unit}s it was")
-    if share > 0.9999:
-        return f"A guess {what} may be as good as certain: this bound promises nothing in practice."
+    if not protects(cell):
+        return f"No meaningful protection: a guess {what} may be as good as certain."
     return (
         f"A guess {what} is right at most {digits.percent_up(share)} of the time; "
         f"a coin is right 50 %. ({digits.delta_is(cell.delta)})"
@@ -182,13 +217,16 @@ def guess(cell: Cell) -> str:
 def meter(cell: Cell) -> Html:
     """From a coin, empty, to certainty, full."""
     share = 200 * (digits.best_guess(cell.epsilon, cell.delta) - 0.5)
-    bar = el("i", style=f"width:{share:.1f}%")
+    bar = el("i", style=f"width:{share:.1f}%", class_=mark(cell.epsilon))
     return el("span", bar, class_="meter", aria_hidden="true")
 
 
 def outside(runs: Sequence[RunRecord]) -> list[str]:
     """What no row of any statement covers."""
     lines = [
+        "Whoever knows the seed: this was a simulation, whose seed repeats all of its noise and so "
+        "undoes it. The seed is in the run's private directory and not in this file; a small one "
+        "can be guessed.",
         "Settings chosen by looking at several runs, or at held-out accuracy: a search over them "
         "is a release of its own.",
         "Held-out accuracy and loss, here and in the charts, when the held-out examples are "
@@ -201,10 +239,4 @@ def outside(runs: Sequence[RunRecord]) -> list[str]:
             "The picture of what the clients hold: it is counted from their own data, without "
             "noise.",
         ]
-    if any(run.seeded for run in runs):
-        lines.insert(
-            0,
-            "Whoever knows the seed: this was a simulation, whose seed repeats all of its noise "
-            "and so undoes it. The seed is in the run's private directory and not in this file.",
-        )
     return lines
