@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from numpy.typing import NDArray
@@ -174,7 +174,7 @@ def shared_streams(key: Key, t: int) -> Shared:
     return lambda purpose: key.stream(t, None, f"shared {purpose}")
 
 
-def is_clip(stage: Stage) -> bool:
+def is_clip(stage: Stage) -> TypeGuard[Clip | ClipLayers]:
     """Whether this is an l2 clip, for which sums are found without single gradients."""
     return isinstance(stage, Clip | ClipLayers) and stage.p == 2
 
