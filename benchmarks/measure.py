@@ -213,6 +213,8 @@ def document() -> None:
     ]
     for path in sorted(RESULTS.glob("*.json")):
         body = json.loads(path.read_text())
+        if "runs" not in body:  # a search, or the results of methods.py
+            continue
         text.append(f"## {body['heading']}\n")
         text.append(
             f"`python benchmarks/{path.stem}.py --json benchmarks/results/{path.stem}.json`\n"

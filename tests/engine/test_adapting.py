@@ -106,6 +106,12 @@ def test_who_would_overspend_is_stopped_before(tmp_path: Path) -> None:
     assert done.statement.cell("client", "world").epsilon < inf
 
 
+def test_the_last_model_is_evaluated_when_a_run_ends_before_its_plan() -> None:
+    done = trained(Chooser(then=0.6), evaluate_every=5)
+    assert [row["round"] for row in done.metrics] == [2]
+    assert done.loss is not None
+
+
 def test_sampled_rounds_are_held_at_fixed_orders() -> None:
     done = trained(Chooser(q=0.25))
     cell = done.statement.cell("client", "world")

@@ -89,6 +89,7 @@ class Loop:
 
     def run(self, watch: Watch | None = None) -> Iterable[Progress]:
         """Yield after every round, so that whoever drives can write checkpoints."""
+        done: Round | None = None
         while (r := self.next_round()) is not None:
             began = perf_counter()
             cohort = self.cohort(r)
@@ -100,6 +101,7 @@ class Loop:
                 self.stopped = str(why)
                 break
             self.accept(r, cohort, model)
+            done = r
             examples = looked_at(r, self.weights[cohort])
             took = perf_counter() - began
             self.progress.examples += examples
@@ -107,11 +109,17 @@ class Loop:
             if watch is not None:
                 watch.round_done(self.progress.t, self.planned_rounds(), examples, took)
             if self.due():
-                row = self.evaluate(r)
-                self.progress.metrics.append(row)
-                if watch is not None:
-                    watch.evaluated(row)
+                self.evaluated(r, watch)
             yield self.progress
+        if done is not None and not self.due():
+            self.evaluated(done, watch)  # it ended before its plan did
+
+    def evaluated(self, r: Round, watch: Watch | None) -> None:
+        """One more row of metrics."""
+        row = self.evaluate(r)
+        self.progress.metrics.append(row)
+        if watch is not None:
+            watch.evaluated(row)
 
     def planned_rounds(self) -> int | None:
         """How many rounds there will be, as far as that is known."""
