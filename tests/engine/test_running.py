@@ -1,17 +1,13 @@
 """A run from the outside: same bits, budgets, empty cohorts, divergence, bad settings."""
 
-import subprocess
-import sys
 from dataclasses import replace
 from math import inf
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-import small
 from confide.aggregates import Mean, WeightedMean
 from confide.channels import Sum
 from confide.cohorts import All, Epoch, Fixed, Poisson
@@ -43,34 +39,6 @@ def test_any_number_of_processes_gives_the_same_bits(method: Any) -> None:
 
 def test_another_seed_gives_other_bits() -> None:
     assert total(go(Private()).parameters) != total(go(Private(), seed=4).parameters)
-
-
-SCRIPT = """
-import sys
-sys.path.insert(0, {tests!r})
-from confide.engine.running import run
-from confide.engine import workers
-from small import Private, federation, mlp
-{method}
-done = run(Private(T=2), federation(), model=mlp(), workers=2, seed=3)
-print(done.strategy)
-print(sum(float(v.double().sum()) for v in done.parameters.values()))
-"""
-SPAWN = """
-workers.start_here = lambda: "spawn"
-"""
-
-
-@pytest.mark.parametrize("method", ["", SPAWN])
-def test_a_script_without_a_main_guard(method: str, tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT.format(tests=str(Path(small.__file__).parent), method=method))
-    out = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
-    assert out.returncode == 0, out.stderr
-    words, value = out.stdout.splitlines()
-    assert "2 worker processes" in words
-    here = sum(float(v.double().sum()) for v in go(Private(T=2)).parameters.values())
-    assert float(value) == here
 
 
 def test_an_empty_cohort_releases_noise_all_the_same() -> None:

@@ -12,13 +12,10 @@ from __future__ import annotations
 
 import multiprocessing as mp
 import os
-import pickle
-import signal
 import sys
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from math import ceil, prod
 from multiprocessing.connection import Connection, wait
 from types import ModuleType
@@ -27,27 +24,15 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from confide.engine.client import Job, Workshop, work
+from confide.engine.client import Job
 from confide.engine.rounds import Round
-from confide.engine.trainers import (
-    InProcess,
-    Recipe,
-    Scores,
-    Trainer,
-    one_thread,
-    pieces,
-    scores,
-    strategy_words,
-)
+from confide.engine.serving import CANNOT_TRAVEL, Needs, Shared, cannot_travel, serve
+from confide.engine.trainers import InProcess, Recipe, Scores, Trainer, pieces
 
 SLOT_VALUES = 1 << 24
 """At most this many values in one chunk, as long as that is a client at all."""
 
-Layout = tuple[tuple[str, tuple[int, ...]], ...]
 Start = Literal["fork", "spawn"]
-
-CANNOT_TRAVEL = (pickle.PicklingError, AttributeError, TypeError)
-"""What pickling raises for a function or a class that has no name of its own."""
 
 
 class WorkerDied(RuntimeError):
@@ -80,14 +65,6 @@ def trainer_on_cpu(
 def start_here() -> Start:
     """Forking is safe on Linux only."""
     return "fork" if sys.platform == "linux" else "spawn"
-
-
-@dataclass(frozen=True, eq=False)
-class Shared:
-    """Memory that the loop and its workers both see."""
-
-    model: Tensor
-    slots: Tensor  # slot, client, values
 
 
 class Workers:
@@ -146,10 +123,7 @@ class Workers:
             try:
                 self._send(pipe, ("round", (job.t, job.round, sent)))
             except CANNOT_TRAVEL as why:
-                raise ValueError(
-                    f"workers = {self._count}, and round {job.t} cannot travel to another process "
-                    f"({why}); allowed is workers = 1."
-                ) from why
+                raise cannot_travel(str(why)) from why
         size = min(self._rows, max(1, ceil(len(clients) / (8 * self._count))))
         chunks = [clients[i : i + size] for i in range(0, len(clients), size)]
         for slot, answer in self._in_order([("train", chunk) for chunk in chunks]):
@@ -235,81 +209,6 @@ class Workers:
             for name, shape in layout:
                 vectors[name], values = values[: prod(shape)].view(shape), values[prod(shape) :]
             yield vectors
-
-
-@dataclass(frozen=True, eq=False)
-class Needs:
-    """What a worker needs to begin."""
-
-    recipe: Recipe
-    shared: Shared
-
-
-def serve(pipe: Connection, inherited: list[Connection], needs: Needs | None) -> None:
-    """A worker's life: answer until the pipe closes. A spawned one is sent what it needs."""
-    for other in inherited:  # or this process would keep a dead loop's pipes open
-        other.close()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with one_thread(), suppress(EOFError, OSError):  # the loop has gone: there is nobody to tell
-        try:
-            sent, _ = pipe.recv()
-            needs = needs or sent
-            assert needs is not None
-            shop = needs.recipe.workshop()
-        except EOFError:
-            return
-        except Exception as why:
-            pipe.send(refusal(why))
-            return
-        pipe.send(("words", strategy_words(shop)))
-        answer_all(pipe, shop, needs.shared)
-
-
-def answer_all(pipe: Connection, shop: Workshop, shared: Shared) -> None:
-    """Task after task, until there is an end to it."""
-    job: Job | None = None
-    while True:
-        what, given = pipe.recv()
-        if what == "stop":
-            return
-        if what == "round":
-            t, r, sent = given
-            vectors = {name: torch.from_numpy(array) for name, array in sent.items()}
-            job = Job(t, r, shared.model.clone(), vectors)
-            continue
-        try:
-            answer = "done", done(shop, shared, job, what, *given)
-        except Exception as why:
-            answer = refusal(why)
-        pipe.send(answer)
-
-
-def done(shop: Workshop, shared: Shared, job: Job | None, what: str, task: Any, slot: int) -> Any:
-    """The answer to one task."""
-    if what == "evaluate":
-        return scores(shop, shared.model, task)
-    assert job is not None
-    return [
-        packed(work(shop, job, client), shared.slots[slot, row]) for row, client in enumerate(task)
-    ]
-
-
-def packed(vectors: Mapping[str, Tensor], row: Tensor) -> tuple[Layout, Any]:
-    """Into shared memory if they fit there as they are, otherwise as arrays for the pipe."""
-    same = all(vector.dtype == row.dtype for vector in vectors.values())
-    if not same or sum(vector.numel() for vector in vectors.values()) > row.numel():
-        return (), {name: vector.numpy() for name, vector in vectors.items()}
-    for vector in vectors.values():
-        row[: vector.numel()].copy_(vector.reshape(-1))
-        row = row[vector.numel() :]
-    return tuple((name, tuple(vector.shape)) for name, vector in vectors.items()), None
-
-
-def refusal(why: Exception) -> tuple[str, Any]:
-    """What went wrong, as something that travels."""
-    if isinstance(why, ValueError | TypeError):
-        return "wrong", type(why)(str(why))
-    return "failed", f"a worker process failed: {type(why).__name__}: {why}"
 
 
 def share(recipe: Recipe) -> None:
