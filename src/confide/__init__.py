@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from confide.accounting import calibrate, epsilon
     from confide.aggregates import Mean, MeanOfPresent, WeightedMean
     from confide.channels import Each, Shuffle, Sum
-    from confide.cohorts import All, Epoch, Fixed, Poisson
+    from confide.cohorts import All, Epoch, Fixed, Poisson, Spaced
     from confide.engine import Local, Method, Past, Round, Sizes, Upload
     from confide.ledger import Ledger
     from confide.randomness import Key
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         Binomial,
         Clip,
         ClipLayers,
+        Correlated,
         DiscreteGaussian,
         Gaussian,
         Laplace,
@@ -49,6 +50,7 @@ __all__ = [
     "Binomial",
     "Clip",
     "ClipLayers",
+    "Correlated",
     "DiscreteGaussian",
     "Each",
     "Epoch",
@@ -76,6 +78,7 @@ __all__ = [
     "Shuffle",
     "Sizes",
     "Skellam",
+    "Spaced",
     "Stage",
     "Staircase",
     "Statement",
@@ -96,7 +99,7 @@ _HOMES = {
     "confide.accounting": ("calibrate", "epsilon"),
     "confide.aggregates": ("Mean", "MeanOfPresent", "WeightedMean"),
     "confide.channels": ("Each", "Shuffle", "Sum"),
-    "confide.cohorts": ("All", "Epoch", "Fixed", "Poisson"),
+    "confide.cohorts": ("All", "Epoch", "Fixed", "Poisson", "Spaced"),
     "confide.engine": ("Local", "Method", "Past", "Round", "Sizes", "Upload"),
     "confide.ledger": ("Ledger",),
     "confide.randomness": ("Key",),

@@ -152,6 +152,52 @@ class Fixed:
 
 
 @dataclass(frozen=True)
+class Spaced:
+    """Clients dealt into b groups once, by a public order; the groups take turns.
+
+    So b - 1 rounds lie between two of a client's own, which noise that is correlated over rounds
+    rests on. The turns are public: nothing is hidden by sampling.
+    """
+
+    b: int
+    at_most = None
+    relation = Relation.REPLACE_ONE
+
+    def __post_init__(self) -> None:
+        """At least one group."""
+        whole("Spaced", "b", self.b)
+
+    def draw(self, stream: Stream, units: int, t: int = 0) -> Units:
+        """The group whose turn round t is; `stream` gives every round the same order."""
+        self.rate(units)
+        return np.sort(stream.permutation(units)[t % self.b :: self.b]).astype(np.int64)
+
+    def amplify(self, event: DpEvent, units: int) -> DpEvent:
+        """No amplification."""
+        return event
+
+    def rate(self, units: int) -> float:
+        """No coin is thrown: a client takes part whenever it is its turn."""
+        if self.b > units:
+            raise ValueError(
+                f"Spaced: b = {self.b}, allowed is at most the number of units, {units}."
+            )
+        return 1.0
+
+    def expected(self, units: int) -> float:
+        """The mean size of a group."""
+        return units / self.b
+
+    def size(self, units: int) -> int | None:
+        """The size of every group, if they have one."""
+        return None if units % self.b else units // self.b
+
+    def words(self, units: int) -> str:
+        """For the statement."""
+        return f"each client once in {self.b} rounds, by public turns"
+
+
+@dataclass(frozen=True)
 class Epoch:
     """Records in a fresh random order, in batches of this size: each is used once in an epoch.
 
@@ -217,5 +263,5 @@ def whole(owner: str, field: str, value: object) -> None:
         raise ValueError(f"{owner}: {field} = {value!r}, allowed is a whole number of at least 1.")
 
 
-Cohort = All | Poisson | Fixed
+Cohort = All | Poisson | Fixed | Spaced
 Sampler = All | Poisson | Fixed | Epoch

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from math import exp, inf
+from math import ceil, exp, inf
 from typing import TYPE_CHECKING, Any
 
 from confide.accounting.account import Answer
@@ -38,6 +38,11 @@ VIEWS = {
 CAPPED = (
     "a cap on participations ties the cohorts of different rounds together, which no proof of "
     "amplification by sampling covers"
+)
+
+UNLIKE = (
+    "the published noise goes on from round to round, and is not the same in all of them: no proof "
+    "covers that"
 )
 
 
@@ -215,7 +220,8 @@ def cell_by(key: Key, ways: list[tuple[Release, int]], delta: float, group: str)
     """One row by one way of proving it, over all rounds."""
     first = ways[0][0]
     event, participations = over_rounds(ways)
-    why = next((way.reason for way, _ in ways if way.open), CAPPED)
+    why = next((way.reason for way, _ in ways if way.open), "")
+    why = why or (UNLIKE if any(w.correlated != first.correlated for w, _ in ways) else CAPPED)
     answer = Answer(inf, delta, "none", None, first.relation, ())
     if event != OPEN:
         fails = sum(way.fails * n for way, n in ways)
@@ -263,10 +269,13 @@ def over_rounds(ways: list[tuple[Release, int]]) -> tuple[DpEvent, int]:
     first = ways[0][0]
     if any(w.rounds == "all" and w.at_most is not None and w.at_most < total for w, _ in ways):
         return OPEN, total
-    kind = (first.event, first.chance, first.rounds, first.at_most)
-    if any((w.event, w.chance, w.rounds, w.at_most) != kind for w, _ in ways):
+    if any(w.correlated != first.correlated for w, _ in ways):
+        return OPEN, total
+    kind = (first.event, first.chance, first.rounds, first.at_most, first.spaced)
+    if any((w.event, w.chance, w.rounds, w.at_most, w.spaced) != kind for w, _ in ways):
         return composed([SelfComposedDpEvent(way.event, n) for way, n in ways]), total
-    most = total if first.at_most is None else min(total, first.at_most)
+    turns = ceil(total / first.spaced)
+    most = turns if first.at_most is None else min(turns, first.at_most)
     if first.rounds == "all":
         return SelfComposedDpEvent(first.event, total), total
     if first.chance < 1 and most == total:

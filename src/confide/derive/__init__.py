@@ -17,10 +17,12 @@ from dataclasses import replace
 
 from confide.accounting.relations import Refused
 from confide.channels import Sum
+from confide.cohorts import Spaced
 from confide.derive.inside import at_device, inside
 from confide.derive.outside import at_server, reports, to_world
 from confide.derive.release import Release
 from confide.engine.rounds import Round, Sizes
+from confide.stages import Correlated
 
 __all__ = ["Key", "Release", "derive", "reports"]
 
@@ -53,6 +55,34 @@ def check(r: Round, sizes: Sizes) -> None:
         raise Refused(
             f"Sum: survivors = {r.channel.survivors}, allowed is at most {sizes.clients} clients"
         )
+    for place, vector, stage in r.stages():
+        if isinstance(stage, Correlated):
+            if place != "publish":
+                raise Refused(f"Correlated: at {place} of {vector}, allowed is publish")
+            if stage.bands > spacing(r):
+                raise Refused(
+                    f"Correlated: c has {stage.bands} numbers, allowed with the cohort {r.cohort} "
+                    f"are {spacing(r)}: in so many rounds a client must take part at most once "
+                    "(Spaced)"
+                )
+    for vector in r.uploads:
+        if sum(isinstance(stage, Correlated) for stage in r.published(vector)) > 1:
+            raise Refused(f"Correlated: twice at publish of {vector}, allowed is once")
+
+
+def spacing(r: Round) -> int:
+    """In how many rounds a client takes part at most once."""
+    return r.cohort.b if isinstance(r.cohort, Spaced) else 1
+
+
+def correlated(r: Round) -> tuple[tuple[str, int, tuple[float, ...]], ...]:
+    """How the noise of each published vector goes on from round to round, and the spacing."""
+    return tuple(
+        (vector, spacing(r), stage.c)
+        for vector in r.uploads
+        for stage in r.published(vector)
+        if isinstance(stage, Correlated)
+    )
 
 
 def finished(r: Round, sizes: Sizes, key: Key, way: Release) -> Release:
@@ -66,4 +96,10 @@ def finished(r: Round, sizes: Sizes, key: Key, way: Release) -> Release:
             f"a record is one client's copy of it, and up to {sizes.copies} clients hold the same"
         )
     kept = way.assumptions if way.open else tuple(dict.fromkeys((*way.assumptions, *more)))
-    return replace(way, at_most=r.cohort.at_most, assumptions=kept)
+    return replace(
+        way,
+        at_most=r.cohort.at_most,
+        spaced=spacing(r),
+        correlated=correlated(r),
+        assumptions=kept,
+    )

@@ -17,7 +17,9 @@ class Release:
     `rounds`: "all" of them count, or the "participations" of a client; with `chance` below 1 a
     client takes part in each round with that probability, by a schedule free of data. `hops`: the
     row's unit is that many neighbours away; replacing a client is removing it and adding another.
-    `way` names the argument; only releases by the same one add up over rounds.
+    `way` names the argument; only releases by the same one add up over rounds. `spaced`: a client
+    takes part at most once in that many rounds. `correlated`: how published noise goes on from
+    round to round, and the cohort's spacing; what is proved of it needs both to stay the same.
     """
 
     event: DpEvent
@@ -27,6 +29,8 @@ class Release:
     hops: int = 1
     chance: float = 1.0
     at_most: int | None = None
+    spaced: int = 1
+    correlated: tuple[tuple[str, int, tuple[float, ...]], ...] = ()
     sampler: str = ""
     fails: float = 0.0
     assumptions: tuple[str, ...] = ()

@@ -137,6 +137,8 @@ def unfilterable(ways: list[tuple[Release, int]]) -> str:
         return LEFT_OPEN + "bounds that can fail"
     if any(way.hops > 1 for way, _ in ways):
         return LEFT_OPEN + "neighbours that are more than one change away"
+    if any(way.correlated for way, _ in ways):
+        return LEFT_OPEN + "noise that goes on from round to round"
     if any(way.rounds == "all" and way.at_most is not None for way, _ in ways):
         return CAPPED
     return ""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from math import isfinite
 from time import perf_counter
 from typing import Any, Protocol
@@ -24,7 +25,7 @@ from torch import Tensor
 from confide.accounting.relations import Refused
 from confide.aggregates import Mean, MeanOfPresent, WeightedMean
 from confide.channels import Sum
-from confide.cohorts import All, Fixed, Poisson
+from confide.cohorts import All, Fixed, Poisson, Spaced
 from confide.derive import Key as CellKey
 from confide.engine import adapting, spending
 from confide.engine.adapting import Account
@@ -35,7 +36,8 @@ from confide.engine.rounds import Method, Past, Released, Round, Sizes
 from confide.engine.spending import Budget, Plan
 from confide.engine.trainers import Scores, Trainer
 from confide.ledger import BudgetSpent, Charge, Ledger, Release
-from confide.randomness import Key
+from confide.randomness import Key, Stream
+from confide.stages.correlated import Correlated, Echoes
 
 
 class RunFailed(RuntimeError):
@@ -86,6 +88,7 @@ class Loop:
     stopped: str | None = None
     caps: dict[str, Any] = field(default_factory=dict[str, Any])
     last: tuple[Round, Any] | None = None
+    heard: dict[str, Echoes] = field(default_factory=dict[str, Echoes])
 
     def run(self, watch: Watch | None = None) -> Iterable[Progress]:
         """Yield after every round, so that whoever drives can write checkpoints."""
@@ -156,7 +159,9 @@ class Loop:
         p, clients = self.progress, self.sizes.clients
         stream = self.key.stream(p.t, None, "cohort")
         most = r.cohort.at_most
-        if most is None:
+        if isinstance(r.cohort, Spaced):
+            drawn = r.cohort.draw(self.key.stream(0, None, "turns"), clients, p.t)
+        elif most is None:
             drawn = r.cohort.draw(stream, clients)
         else:
             free = np.flatnonzero(p.participations < most)
@@ -249,9 +254,18 @@ class Loop:
             vector = totals[name].div_(divisor)
             own = self.key.stream(p.t, None, f"publish {name}")
             for stage in r.published(name):
-                vector = passed(stage, vector, shared, own)
+                echoed = isinstance(stage, Correlated)
+                brings = self.echoes(stage, name, len(vector)) if echoed else own
+                vector = passed(stage, vector, shared, brings)
             out[name] = vector.to(p.model.dtype)
         return out
+
+    def echoes(self, stage: Correlated, name: str, length: int) -> Stream:
+        """The stream that brings this round's correlated noise of this vector."""
+        if name not in self.heard:
+            streams = (self.key.stream(t, None, f"correlated {name}") for t in count())
+            self.heard[name] = Echoes(stage.c, streams)
+        return self.heard[name].reach(self.progress.t, length)
 
     def divisor(self, r: Round, came: int) -> float:
         """What the sum is divided by."""

@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from confide.aggregates import Aggregate, Mean, MeanOfPresent, WeightedMean
 from confide.channels import Each, Shuffle, Sum
-from confide.cohorts import All, Cohort, Epoch, Fixed, Poisson, Sampler, whole
+from confide.cohorts import All, Cohort, Epoch, Fixed, Poisson, Sampler, Spaced, whole
 from confide.local import SGD, Step
 from confide.published.value import Published
 from confide.servers import Add, Server
@@ -164,7 +164,7 @@ class Round:
     def __post_init__(self) -> None:
         """Only things that bring a proof may stand at a place that the statement rests on."""
         allowed_at: dict[str, tuple[type, ...]] = {
-            "cohort": (All, Poisson, Fixed),
+            "cohort": (All, Poisson, Fixed, Spaced),
             "channel": (Each, Sum, Shuffle),
             "aggregate": (Mean, MeanOfPresent, WeightedMean),
             "local": (Local,),

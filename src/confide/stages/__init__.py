@@ -1,6 +1,7 @@
 """Stages: what happens to a vector, and what that proves about it."""
 
 from confide.stages.bounds import Assume, Clip, ClipLayers
+from confide.stages.correlated import Correlated
 from confide.stages.gridnoise import Binomial, DiscreteGaussian, Skellam
 from confide.stages.maps import Mask, Places, RandK, Rotate, Scale, TopK, Unrotate
 from confide.stages.noises import Gaussian, Laplace, RadialStaircase, Staircase
@@ -14,6 +15,7 @@ __all__ = [
     "Binomial",
     "Clip",
     "ClipLayers",
+    "Correlated",
     "DiscreteGaussian",
     "Gaussian",
     "Laplace",
