@@ -38,7 +38,7 @@ def least_error(T: int, bands: int, beta: float = 0.0) -> tuple[float, ...]:
 
 def workload(T: int, beta: float) -> Series:
     """How much of a round's noise is in the model j rounds later: 1 + beta + ... + beta^j."""
-    return np.cumsum(beta ** np.arange(T))
+    return np.cumsum(np.power(beta, np.arange(T)), dtype=np.float64)
 
 
 def root_of_sums(bands: int) -> Series:

@@ -8,11 +8,13 @@ from math import isfinite, sqrt
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from confide.accounting.events import DpEvent, GaussianDpEvent
 from confide.claims import Claim, Noise
 from confide.randomness import Stream
+from confide.randomness.streams import Shape
 from confide.stages.noises import FLOATING, NO_GRID, unbounded
 from confide.stages.stage import Shared, Stage, floating, positive
 
@@ -82,7 +84,7 @@ class Echoes(Stream):
     def __init__(self, c: tuple[float, ...], streams: Iterator[Stream]) -> None:
         """`streams` holds those of round 0, 1, ..."""
         self.c, self._streams = c, streams
-        self._last: list[np.ndarray] = []  # the newest first
+        self._last: list[NDArray[np.floating]] = []  # the newest first
         self._made = 0
 
     def reach(self, t: int, length: int) -> Echoes:
@@ -93,13 +95,15 @@ class Echoes(Stream):
             self.normal((length,))
         return self
 
-    def normal(self, shape: tuple[int, ...], dtype: type = np.float64) -> np.ndarray:
+    def normal(
+        self, shape: Shape, dtype: type[np.float64] | type[np.float32] = np.float64
+    ) -> NDArray[np.floating]:
         """The next round's noise."""
         n = next(self._streams).normal(shape)
         if self._last and self._last[0].shape != n.shape:
             raise ValueError(
-                f"Correlated: round {self._made} publishes {n.shape[0]} numbers, allowed are the "
-                f"{self._last[0].shape[0]} of the rounds before."
+                f"Correlated: round {self._made} publishes {n.size} numbers, allowed are the "
+                f"{self._last[0].size} of the rounds before."
             )
         for value, earlier in zip(self.c[1:], self._last, strict=False):
             n -= value * earlier
