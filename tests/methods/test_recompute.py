@@ -48,6 +48,30 @@ def test_one_method_beside_the_naive_algorithm(name: str) -> None:
     assert np.abs(ours - theirs).max() < 1e-6
 
 
+VARIANTS: list[tuple[str, dict[str, Any]]] = [
+    ("fed-cdp-c", {"batches": "fixed"}),
+    ("fed-cdp-decay-c", {"batches": "fixed"}),
+    ("fed-sdp", {"noise": "client"}),
+    ("fed-sdp-c", {"noise": "client"}),
+    ("dssgd", {"select": "random"}),
+    ("dssgd", {"select": "random", "tau": 0.05}),
+    *(("fed-pruned", {"privacy": p, "C": 0.5}) for p in ("fed-sdp", "fed-cdp")),
+    ("fed-pruned", {"privacy": "fed-cdp-decay", "C": 0.6, "C_last": 0.2}),
+]
+
+
+@pytest.mark.parametrize(("name", "changed"), VARIANTS)
+def test_other_values_of_a_choice_beside_the_naive_algorithm(
+    name: str, changed: dict[str, Any]
+) -> None:
+    case = CASES[name]
+    method = CATALOGUE[name].load()(**{**case.settings, **changed})
+    ours, theirs = model_after(method, case), case.naive(case.world, method)
+    usual = case.naive(case.world, CATALOGUE[name].load()(**case.settings))
+    assert np.abs(theirs - usual).max() > 1e-3, "the choice made no difference"
+    assert np.abs(ours - theirs).max() < 1e-6
+
+
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_with_noise_clip_and_device_off_it_is_federated_averaging(name: str) -> None:
     case = CASES[name]

@@ -1,15 +1,12 @@
 """What DP-FedSAM and its baselines prove at the paper's setting, beside what is published."""
 
-from math import exp
-
 import pytest
-from scipy.optimize import brentq
-from scipy.stats import norm
 
 from confide.engine.rounds import Sizes, published_of
 from confide.engine.spending import first_rounds, unrolled
 from confide.methods import CATALOGUE
 from confide.statements import Statement, state
+from published.truths import gdp_epsilon
 
 # The layers do not matter to these statements: a small model has the same.
 SIZES = Sizes(500, 100, (60, 40))
@@ -35,16 +32,6 @@ def test_all_rows_of_the_papers_table_1_publish_the_same(name: str) -> None:
     assert claim.value == pytest.approx(10.852609, abs=5e-7)
 
 
-def gaussian_epsilon(mu: float, delta: float) -> float:
-    """The exact epsilon of N(0, 1) against N(mu, 1)."""
-
-    def excess(e: float) -> float:
-        first = norm.cdf(mu / 2 - e / mu)
-        return float(first - norm.cdf(-mu / 2 - e / mu) * exp(min(e, 700)) - delta)
-
-    return float(brentq(excess, 0, mu**2 / 2 + 20 * mu, xtol=1e-10))
-
-
 @pytest.mark.parametrize("name", [*PRINTED, "dp-fedsam-topk"])
 def test_a_server_that_sees_each_upload_once(name: str) -> None:
     # A share of std sigma C / sqrt(50) on a vector that may change by 2C.
@@ -53,7 +40,7 @@ def test_a_server_that_sees_each_upload_once(name: str) -> None:
     cell = stated(name, rounds=1).cell("client", "server")
     assert cell.relation == "replace-one"
     assert cell.epsilon == pytest.approx(152.7, abs=0.05)
-    assert cell.epsilon == pytest.approx(gaussian_epsilon(mu, 1 / 500), rel=1e-5)
+    assert cell.epsilon == pytest.approx(gdp_epsilon(mu, 1 / 500), rel=1e-5)
 
 
 @pytest.mark.parametrize("name", PRINTED)

@@ -87,9 +87,11 @@ class FedCDPDecay(FedCDP):
 
 @dataclass(frozen=True)
 class FedCDPC:
-    """Corrected: Poisson batches, noise once for each batch, in units of S = C sqrt(M).
+    """Corrected: noise once for each batch, in units of what a record can change there.
 
-    K_t None: every client takes part in every round. beta: the server's momentum, not the paper's.
+    batches: "poisson" draws each record by a coin, so a record adds at most S = C sqrt(M); "fixed"
+    draws B records, of which one can be replaced: S = 2 C sqrt(M). K_t None: every client takes
+    part in every round. beta: the server's momentum, not the paper's.
     """
 
     T: int = 100
@@ -100,6 +102,7 @@ class FedCDPC:
     sigma: float = 1.0
     eta: float = 0.5
     beta: float = 0.0
+    batches: str = "poisson"
     name: ClassVar = "fed-cdp-c"
     paper: ClassVar = "Wei et al. 2021"
     noise_field: ClassVar = "sigma"
@@ -110,21 +113,29 @@ class FedCDPC:
         wholes(self, "T", "L", *(() if self.K_t is None else ("K_t",)))
         between(self, "B", 0, above=True)
         check(self)
+        one_of(self, "batches", ("poisson", "fixed"))
+        if self.batches == "fixed" and int(self.B) != self.B:
+            raise ValueError(
+                f"{type(self).__name__}: B = {self.B!r}, allowed with fixed batches are whole "
+                "numbers."
+            )
 
     def round(self, past: Past) -> Round | None:
-        """L steps with (sum_j clip(g_j) + N(0, sigma^2 C^2 M)) / B, mean over the cohort."""
+        """L steps with (sum_j clip(g_j) + N(0, sigma^2 S^2)) / B, mean over the cohort."""
         if past.t == self.T:
             return None
         cohort: Cohort = All() if self.K_t is None else Fixed(self.K_t)
         layers = past.public.layers
+        fixed = self.batches == "fixed"
+        S = self.bound(past.t) * sqrt(len(layers)) * (2 if fixed else 1)
         return Round(
             cohort=cohort,
             local=Local(
                 SGD(self.eta),
                 self.L,
-                Poisson(min(1.0, self.B / past.public.records)),
+                Fixed(int(self.B)) if fixed else Poisson(min(1.0, self.B / past.public.records)),
                 example=(ClipLayers(self.bound(past.t), layers),),
-                batch=(Gaussian(self.sigma * self.bound(past.t) * sqrt(len(layers))),),
+                batch=(Gaussian(self.sigma * S),),
                 average=Mean(by=self.B),
             ),
             server=Momentum(self.beta) if self.beta else Add(),
@@ -154,6 +165,15 @@ def check(method: object) -> None:
         if hasattr(method, field):
             between(method, field, 0, above=True)
     between(method, "sigma", 0)
+
+
+def one_of(method: object, field: str, allowed: tuple[str, ...]) -> None:
+    """Refuse any other word."""
+    value = getattr(method, field)
+    if value not in allowed:
+        raise ValueError(
+            f"{type(method).__name__}: {field} = {value!r}, allowed are {', '.join(allowed)}."
+        )
 
 
 def falling(first: float, last: float, t: int, T: int) -> float:

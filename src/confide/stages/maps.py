@@ -71,7 +71,8 @@ class TopK(Stage):
     def claim(self, c: Claim) -> Claim:
         """Norms do not grow; the l1 norm follows from k."""
         clean = not c.noisy and not c.pooled
-        out = c.mapped(shrinks=True, why="top-k after noise keeps entries that the noise chose")
+        why = "" if clean else "top-k after noise keeps entries that the noise chose"
+        out = c.mapped(shrinks=True, why=why)
         return replace(out, l1=min(out.l1, sqrt(self.k) * out.l2)) if clean else out
 
 
