@@ -158,7 +158,7 @@ def test_c11_every_number_that_leaves_is_a_release() -> None:
 
 
 def test_c12_a_method_sees_only_what_was_released() -> None:
-    public = {"t", "sizes"}
+    public = {"t", "sizes", "validation"}  # losses on records of the server's own
     assert {f.name for f in fields(Past)} == public | {"model", "earlier", "released"}
 
 

@@ -56,6 +56,12 @@ def test_a_distance_is_no_length(stages: tuple[Stage, ...]) -> None:
         Upload(stages, length=1, data="test", value=HeldOutLoss(1.0, 5))
 
 
+@pytest.mark.parametrize("data", ["iterates", "train"])
+def test_held_out_losses_have_a_row_of_their_own(data: str) -> None:
+    with pytest.raises(ValueError, match="allowed for HeldOutLoss is 'test'"):
+        Upload((Gaussian(1.0),), length=1, data=data, value=HeldOutLoss(1.0, 5))
+
+
 def test_a_client_without_noise_among_others_is_refused() -> None:
     loss = Upload(
         (Gaussian(PerClient((1.0, 0.0))),), length=1, data="test", value=HeldOutLoss(1.0, 5)

@@ -149,9 +149,13 @@ def state(
 
 def groups(plan: list[tuple[Round, int]], sizes: Sizes) -> list[tuple[str, int | None]]:
     """Clients with equal numbers in every column: a name and a member of each group."""
+    members = alike(plan, sizes)
+    return [(f"{len(m)} clients like client {m[0]}", m[0]) for m in members] or [("", None)]
+
+
+def alike(plan: list[tuple[Round, int]], sizes: Sizes) -> list[tuple[int, ...]]:
+    """The members of every such group; none where no round has a column."""
     columns = [column for r, _ in plan for column in r.columns()]
-    if not columns:
-        return [("", None)]
     for column in columns:
         if len(column) != sizes.clients:
             raise Refused(
@@ -161,7 +165,7 @@ def groups(plan: list[tuple[Round, int]], sizes: Sizes) -> list[tuple[str, int |
     members: dict[tuple[float, ...], list[int]] = {}
     for client in range(sizes.clients):
         members.setdefault(tuple(c[client] for c in columns), []).append(client)
-    return [(f"{len(m)} clients like client {m[0]}", m[0]) for m in members.values()]
+    return [tuple(m) for m in members.values()] if columns else []
 
 
 def cells_of(

@@ -19,7 +19,7 @@ from confide.engine.rounds import Local, Past, Round, Upload
 from confide.engine.running import Run, run
 from confide.engine.spending import Budget
 from confide.local import SGD
-from confide.stages import Clip, Gaussian
+from confide.stages import Clip, Gaussian, PerClient
 from small import federation, mlp
 
 
@@ -159,3 +159,69 @@ def test_least_epsilon_is_the_first_whose_budgets_admit_the_totals() -> None:
         assert room.max() >= 0
         less = RenyiFilter(epsilon * (1 - 1e-6), 1e-5, Relation.ADD_REMOVE).left - totals
         assert less.max() < 0
+
+
+@dataclass(frozen=True)
+class Sly:
+    """Says nothing about adapting, and does something else once there is a model to look at."""
+
+    does: str
+    T: int = 4
+    noise_field = None
+
+    def round(self, past: Past) -> Round | None:
+        seen = past.model is not None
+        if past.t == self.T or (self.does == "ends" and seen and past.t == 2):
+            return None
+        # The plan: little noise once, then ten times as much.
+        sigma = 1.0 if past.t == 0 or (self.does == "repeats" and seen) else 10.0
+        column = (1.0, 2.0, 2.0, 1.0) * 2
+        if self.does == "swaps" and seen and past.t:
+            column = (1.0, 2.0, 1.0, 2.0) * 2  # as many clients of each kind
+        return Round(
+            All(),
+            Local(SGD(0.1)),
+            (Clip(1.0), Gaussian(PerClient(tuple(sigma * c for c in column)))),
+        )
+
+
+@pytest.mark.parametrize(
+    ("does", "told"),
+    [
+        ("ends", r"round 2: Sly ends before the 4 rounds that it planned"),
+        ("repeats", r"round 1: Sly gives away something else"),
+        ("swaps", r"round 1: Sly gives away something else"),
+    ],
+)
+def test_every_way_to_leave_the_plan_is_refused(does: str, told: str) -> None:
+    with pytest.raises(RunFailed, match=told):
+        trained(Sly(does))
+    assert trained(Sly("nothing")).rounds == 4
+
+
+@dataclass(frozen=True)
+class Favours:
+    """Adapts, and gives the last client less noise than its group was planned with."""
+
+    planned: bool  # whether the plan has columns at all
+    adapts = True
+    noise_field = None
+
+    def round(self, past: Past) -> Round | None:
+        if past.t == 2:
+            return None
+        std: float | PerClient = PerClient((4.0,) * 8) if self.planned else 4.0
+        if past.t and past.model is not None:
+            std = PerClient((4.0,) * 7 + (0.01,))
+        return Round(All(), Local(SGD(0.1)), (Clip(1.0), Gaussian(std)))
+
+
+@pytest.mark.parametrize("planned", [True, False])
+def test_who_was_planned_like_others_stays_like_them(planned: bool) -> None:
+    with pytest.raises(RunFailed, match="round 1: clients that were planned alike"):
+        trained(Favours(planned))
+
+
+def test_a_filter_rests_on_what_its_releases_rest_on() -> None:
+    cell = trained(Chooser(q=0.25)).statement.cell("client", "world")
+    assert any("drawn by its own coin" in a for a in cell.assumptions)

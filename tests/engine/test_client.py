@@ -171,6 +171,34 @@ def test_named_uploads_and_values_of_ones_own() -> None:
     assert torch.allclose(sent["model"], start + update, rtol=0, atol=1e-15)
 
 
+@pytest.mark.parametrize(
+    ("data", "field"),
+    [
+        ("iterates", "loss"),
+        ("iterates", "data"),
+        ("iterates", "held_out"),
+        ("iterates", "records"),
+        ("train", "held_out"),
+        ("train", "test_loss"),
+        ("test", "loss"),
+        ("test", "update"),
+        ("test", "end"),
+    ],
+)
+def test_a_value_sees_only_the_data_that_it_is_stated_to_be_made_of(data: str, field: str) -> None:
+    """Else raw data could leave under a row that noise in the local steps makes finite."""
+    local = Local(SGD(1.0), 1, All(), (Clip(1.0),), (Gaussian(1.0),), Mean(by=1.0))
+    loud = Upload((), 1, data, value=lambda done: getattr(done, field))
+    with pytest.raises(ValueError, match=f"data = '{data}' and a value that looks at '{field}'"):
+        run_client(local, 3, upload={"update": Upload(), "x": loud})
+
+
+@pytest.mark.parametrize("name", ["update", "model", "control", "other"])
+def test_what_training_makes_is_no_test_data(name: str) -> None:
+    with pytest.raises(ValueError, match=f"'{name}' has data = 'test'"):
+        Round(All(), upload={"x": Upload(), name: Upload(data="test")})
+
+
 @pytest.mark.parametrize("sampler", [All(), Poisson(0.5), Fixed(3), Epoch(3), Epoch(3, True)])
 def test_an_empty_client_sends_zeros_and_its_noise(sampler: Sampler) -> None:
     assert not run_client(Local(SGD(0.1), 2, sampler), 2)["update"].any()

@@ -1,22 +1,23 @@
 """A run from the outside: same bits, budgets, empty cohorts, divergence, bad settings."""
 
-from dataclasses import replace
-from math import inf
+from dataclasses import dataclass, replace
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from confide.accounting import gdp
 from confide.aggregates import Mean, WeightedMean
 from confide.channels import Sum
 from confide.cohorts import All, Epoch, Fixed, Poisson
 from confide.engine.loop import Diverged, RunFailed
-from confide.engine.rounds import Local, Round, Upload
+from confide.engine.rounds import Local, Past, Round, Upload
 from confide.engine.running import Run, run
 from confide.engine.spending import Budget
 from confide.local import SGD, Scaffold
-from confide.stages import Clip, Gaussian
+from confide.stages import Clip, Gaussian, PerClient
 from small import Anything, Private, federation, mlp, plain, total
 
 
@@ -74,6 +75,31 @@ def test_a_budget_with_a_noise_ends_the_run_before_it_would_overspend() -> None:
     assert cell.epsilon <= 4.0
     longer = go(Private(T=done.rounds + 1, sigma=1.5), delta=1e-3)
     assert longer.statement.cell("client", "world").epsilon > 4.0
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Clients with noise of their own, in other groups from round to round."""
+
+    noise_field = None
+
+    def round(self, past: Past) -> Round | None:
+        columns = [(4.0,) * 8, (4.0,) * 3 + (9.0,) * 5, (9.0,) + (4.0,) * 7]
+        if past.t == len(columns):
+            return None
+        return Round(All(), Local(SGD(0.1)), (Clip(1.0), Gaussian(PerClient(columns[past.t]))))
+
+
+def test_clients_have_rows_by_all_their_numbers() -> None:
+    done = go(Turns())
+    rows = [c for c in done.statement.cells if (c.unit, c.observer) == ("client", "server")]
+    # Distance 2 in each round over the noises of clients 0, 1 and 2, 3 to 7.
+    noises = {"1 clients like client 0": (4, 4, 9), "2 clients like client 1": (4, 4, 4)}
+    noises["5 clients like client 3"] = (4, 9, 4)
+    assert {row.group for row in rows} == set(noises)
+    for row in rows:
+        mu = sqrt(sum((2 / std) ** 2 for std in noises[row.group]))
+        assert row.epsilon == pytest.approx(gdp.epsilon(mu, row.delta), rel=1e-6)
 
 
 def test_a_diverging_run_says_in_which_round() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from confide.accounting import gdp, renyi, sampling
 from confide.accounting.account import Answer
+from confide.accounting.assumptions import assumptions_of
 from confide.accounting.filters import (
     FILTER_ORDERS,
     GdpFilter,
@@ -34,6 +35,7 @@ from confide.statements import (
     CAPPED,
     Cell,
     Statement,
+    alike,
     arguments,
     best,
     cell_of,
@@ -56,10 +58,15 @@ class Account:
     name: str
     key: CellKey
     group: str
-    client: int | None  # a member of the group
+    members: tuple[int, ...]  # of the group; none where no client has numbers of its own
     way: str
     cell: Cell
     cap: Cap
+
+    @property
+    def client(self) -> int | None:
+        """A member of the group."""
+        return self.members[0] if self.members else None
 
 
 def adapts(method: object) -> bool:
@@ -72,16 +79,17 @@ def accounts(
 ) -> list[Account]:
     """A filter for every row, with the plan's total as budget; `budget` replaces its own row's."""
     out: list[Account] = []
-    for group, client in groups(plan, sizes):
+    members = alike(plan, sizes) or [()]
+    for (group, client), peers in zip(groups(plan, sizes), members, strict=True):
         lived = [(derive(seen_by(r, client), sizes), n) for r, n in plan]
         for key in lived[0][0]:
             at = default_delta(key[0], sizes) if delta is None else delta
             own = budget if budget is not None and key == budget.key else None
             found = [filtered(key, ways, at, group, own) for ways in arguments(key, lived)]
             cell = best([one for one, _, _ in found])
-            way, cap = next((way, cap) for one, way, cap in found if one.epsilon == cell.epsilon)
+            way, cap = next((w, c) for one, w, c in found if one == cell or cell.epsilon == inf)
             name = "/".join(key) + (f"/{group}" if group else "")
-            out.append(Account(name, key, group, client, way, cell, cap))
+            out.append(Account(name, key, group, peers, way, cell, cap))
     return out
 
 
@@ -128,7 +136,8 @@ def filtered(
             )
         meter = RenyiFilter(epsilon, delta, first.relation)
     cap = caps_of(meter, ["row"], scope)["row"]
-    return cell(Answer(epsilon, delta, name, None, first.relation, ())), first.way, cap
+    assumed = tuple(a for w, _ in ways for a in assumptions_of(w.event))
+    return cell(Answer(epsilon, delta, name, None, first.relation, assumed)), first.way, cap
 
 
 def unfilterable(ways: list[tuple[Release, int]]) -> str:
@@ -159,6 +168,7 @@ def seen_by(r: Round, client: int | None) -> Round:
 
 def charges(r: Round, sizes: Sizes, held: list[Account]) -> tuple[Charge, ...]:
     """What a round chosen just now costs every row; refused where no filter measures it."""
+    check_alike(r, held)
     out: list[Charge] = []
     lived = {one.client: derive(seen_by(r, one.client), sizes) for one in held}
     for one in held:
@@ -177,6 +187,14 @@ def charges(r: Round, sizes: Sizes, held: list[Account]) -> tuple[Charge, ...]:
     return tuple(out)
 
 
+def check_alike(r: Round, held: list[Account]) -> None:
+    """A row speaks of all its clients: whoever was planned like another must stay like it."""
+    for column in r.columns():
+        for members in {one.members for one in held}:
+            if not members or len({column[client] for client in members}) > 1:
+                raise Refused("clients that were planned alike are given numbers of their own")
+
+
 def starts(plan: Plan, sizes: Sizes, held: list[Account]) -> bool:
     """Whether the first planned round fits into every filter."""
     costs = {charge.accounts[0]: charge.spend for charge in charges(plan[0][0], sizes, held)}
@@ -191,12 +209,11 @@ def as_planned(r: Round, planned: Round, sizes: Sizes) -> bool:
     """Whether a round gives away exactly what the plan's round gives away."""
     if r == planned:
         return True
-    theirs = groups([(planned, 1)], sizes)
-    if groups([(r, 1)], sizes) != theirs:
+    if alike([(r, 1)], sizes) != alike([(planned, 1)], sizes):
         return False
     return all(
         derive(seen_by(r, client), sizes) == derive(seen_by(planned, client), sizes)
-        for _, client in theirs
+        for _, client in groups([(planned, 1)], sizes)
     )
 
 

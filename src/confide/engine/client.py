@@ -95,6 +95,32 @@ class Outcome:
 
 QUANTITIES = ("update", "model", "control", "loss")
 
+ITERATES = ("start", "end", "update", "model", "memory", "remembered", "control")
+MADE_OF = {
+    "iterates": ITERATES,
+    "train": (*ITERATES, "records", "data", "loss"),
+    "test": ("start", "held_out", "test_loss"),
+}
+"""What an upload of each kind of data may look at; its row of the statement covers no more."""
+
+
+class Shown:
+    """An outcome, as far as an upload that says what it is made of may look at it."""
+
+    def __init__(self, done: Outcome, data: str) -> None:
+        """Nothing is looked at yet."""
+        self._done, self._data = done, data
+
+    def __getattr__(self, name: str) -> Any:
+        """One of its fields, if what is said about the upload covers it."""
+        allowed = MADE_OF[self._data]
+        if name not in allowed:
+            raise ValueError(
+                f"Upload: data = {self._data!r} and a value that looks at {name!r}, allowed are "
+                f"{', '.join(allowed)}: the statement would not cover it."
+            )
+        return getattr(self._done, name)
+
 
 class Batch:
     """One batch, as a step may see it: gradients and losses at any w, after all stages, counted."""
@@ -204,7 +230,7 @@ def work(shop: Workshop, job: Job, client: int) -> dict[str, Tensor]:
 def quantity(name: str, upload: Upload, done: Outcome) -> Tensor:
     """The vector of this name before its stages."""
     if upload.value is not None:
-        return upload.value(done)
+        return upload.value(Shown(done, upload.data))
     if (name, upload.data) == ("loss", "test"):
         return done.test_loss
     if name not in QUANTITIES:
@@ -212,7 +238,7 @@ def quantity(name: str, upload: Upload, done: Outcome) -> Tensor:
             f"Round: upload {name!r} has no value, allowed are {', '.join(QUANTITIES)}, or an "
             "Upload with a value of its own."
         )
-    return getattr(done, name)
+    return getattr(done, name)  # what it is made of was checked when the round was written
 
 
 def trained(shop: Workshop, job: Job, local: Local, streams: Streams, client: int) -> Outcome:

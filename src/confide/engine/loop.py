@@ -144,6 +144,7 @@ class Loop:
         past = Past(p.t, self.sizes, p.model, p.earlier, p.released, p.validation)
         r = self.method.round(past)
         if r is None:
+            self.check_end()
             return None
         if self.affordable is not None and p.t >= self.affordable:
             assert self.budget is not None
@@ -153,6 +154,15 @@ class Loop:
             )
             return None
         return r
+
+    def check_end(self) -> None:
+        """A method that ends before its plan does has chosen its end from what it has seen."""
+        t, rounds = self.progress.t, self.planned_rounds() or 0
+        if self.held is None and t < rounds:
+            raise RunFailed(
+                f"round {t}: {type(self.method).__name__} ends before the {rounds} rounds that it "
+                "planned; a method that chooses its end from what it has seen says adapts = True."
+            )
 
     def cohort(self, r: Round) -> NDArray[np.int64] | None:
         """Who takes part, in the order in which their uploads are added; None: too few may."""
@@ -195,6 +205,8 @@ class Loop:
     def release(self, r: Round) -> Release:
         """The round as the ledger sees it: the draws it uses, what it depends on, what it costs."""
         p = self.progress
+        if self.held is None:
+            self.check_planned(r)
         if self.last is None or self.last[0] != r:
             self.last = r, self.charges(r)
         inputs = hashlib.sha256(f"{self.key_name} {p.t} {r!r} {p.output}".encode())
@@ -202,13 +214,17 @@ class Loop:
         return Release(p.t, "round", f"{self.key_name}/{p.t}", inputs.hexdigest(), self.last[1])
 
     def charges(self, r: Round) -> tuple[Charge, ...]:
-        """What the round costs every row; a round that was not planned needs filters."""
+        """What the round costs every row."""
+        if self.held is None:
+            return spending.charges(r, self.sizes, self.caps)
+        try:
+            return adapting.charges(r, self.sizes, self.held)
+        except Refused as why:
+            raise RunFailed(f"round {self.progress.t}: {why}.") from why
+
+    def check_planned(self, r: Round) -> None:
+        """A round that was not planned for this moment needs filters."""
         t = self.progress.t
-        if self.held is not None:
-            try:
-                return adapting.charges(r, self.sizes, self.held)
-            except Refused as why:
-                raise RunFailed(f"round {t}: {why}.") from why
         planned = spending.planned_at(self.plan, t)
         if planned is None or not adapting.as_planned(r, planned, self.sizes):
             raise RunFailed(
@@ -216,7 +232,6 @@ class Loop:
                 "planned before anything was released; a method that chooses its noise, its rates "
                 "or its end from what it has seen says adapts = True."
             )
-        return spending.charges(r, self.sizes, self.caps)
 
     def totals(self, r: Round, cohort: NDArray[np.int64]) -> dict[str, Tensor]:
         """The sums over the cohort, added in its order in double precision."""

@@ -18,7 +18,7 @@ from confide.published.value import Published
 from confide.servers import Add, Server
 from confide.stages.noises import Gaussian
 from confide.stages.stage import PerClient, Stage
-from confide.values import Bounded
+from confide.values import Bounded, HeldOutLoss
 
 Stages = tuple[Stage, ...]
 Channel = Each | Sum | Shuffle
@@ -133,6 +133,8 @@ class Upload:
         """Known data."""
         if self.data not in DATA:
             raise ValueError(f"Upload: data = {self.data!r}, allowed are {', '.join(DATA)}.")
+        if isinstance(self.value, HeldOutLoss) and self.data != "test":
+            raise ValueError(f"Upload: data = {self.data!r}, allowed for HeldOutLoss is 'test'.")
         first = next(iter(self.stages), None)
         if isinstance(self.value, Bounded) and not (isinstance(first, Gaussian) and first.std):
             raise ValueError(
@@ -178,6 +180,12 @@ class Round:
             raise ValueError("Round: upload names no vector; allowed is at least one.")
         if all(u.data == "test" for u in self.uploads.values()):
             raise ValueError("Round: upload has only test data; allowed is at least one update.")
+        for name, upload in self.uploads.items():
+            if upload.data == "test" and upload.value is None and name != "loss":
+                raise ValueError(
+                    f"Round: upload {name!r} has data = 'test', allowed is that for 'loss' or with "
+                    "a value of its own: all else is made in training."
+                )
         for place, vector, stage in self.stages():
             anything: object = stage
             if not isinstance(anything, Stage):

@@ -137,7 +137,8 @@ def accounts(plan: Plan, sizes: Sizes, budget: Budget | None, rounds: int) -> di
     process can spend the last of it either.
     """
     caps: dict[str, Cap] = {}
-    for name, key, way in rows(plan[0][0], sizes):
+    named = [r for t, (r, _) in enumerate(plan) if not t or r.columns()]  # groups may change
+    for name, key, way in {row[0]: row for r in named for row in rows(r, sizes)}.values():
         scope = Scope(key[0], key[1], str(way.relation))
         caps[name] = Cap(scope)
         if budget is not None and key == budget.key and not way.open and rounds:
@@ -174,7 +175,8 @@ def rows(r: Round, sizes: Sizes) -> list[tuple[str, CellKey, Way]]:
 def length_after(upload: Upload, dim: int) -> int:
     """How long an uploaded vector is when it leaves: rotations pad."""
     length = dim if upload.length is None else upload.length
-    after = fold(upload.stages, Claim(Relation.REPLACE_ONE, length=length)).length
+    stages = tuple(stage.for_client(0) for stage in upload.stages)
+    after = fold(stages, Claim(Relation.REPLACE_ONE, length=length)).length
     return length if after is None else after
 
 
