@@ -13,10 +13,10 @@ from typing import Any, cast
 
 from confide.accounting.relations import Refused
 from confide.cli import Wrong
+from confide.engine.adapting import planned
 from confide.engine.rounds import Method, Past, Round, Sizes, published_of
 from confide.methods.making import make
 from confide.methods.setting import Setting
-from confide.statements import state
 from confide.trace import trace
 
 MOST_ROUNDS = 1_000_000
@@ -51,7 +51,7 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
     rounds = unrolled(method, sizes, given.rounds)
     try:
         published = None if isinstance(method, Round) else published_of(method, sizes)
-        statement = state(rounds, sizes, delta=given.delta, published=published)
+        statement = planned(method, rounds, sizes, given.delta, published)
         steps = trace(rounds[0][0], sizes)
     except (Refused, ValueError) as why:
         raise Wrong(f"plan: {why}") from why

@@ -88,6 +88,7 @@ CATALOGUE: dict[str, Entry] = dict((
     *pair("udp", "udp:UDP", "Wei et al. 2022", "record"),
     *pair("udp-crd", "udp_crd:UDPCRD", "Wei et al. 2022", "record"),
     *pair("udp-lei", "udp_lei:UDPLei", "Wei et al. 2022", "record"),
+    *pair("udp-optimal", "udp_optimal:UDPOptimal", "Wei et al. 2022", "record"),
     alone("dp-bandmf", "dp_bandmf:DPBandMF", "Choquette-Choo et al. 2023", "client"),
 ))
 # fmt: on

@@ -6,12 +6,15 @@ Performance Optimization, 2022. docs/papers/udp-crd.md.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, log, sqrt
 from typing import ClassVar
 
-from confide.engine.rounds import Past, Round, Upload
-from confide.methods.udp import UDP, column, exact, noised_loss, one_round, share
+from confide.engine.rounds import Past, Round, Sizes
+from confide.local import between
+from confide.methods.setting import wholes
+from confide.methods.udp import UDP, check, mu, noised_loss, one_of, one_round, raw_loss, share
 
 
 @dataclass(frozen=True)
@@ -23,25 +26,29 @@ class UDPCRD(UDP):
     name: ClassVar = "udp-crd"
     adapts: ClassVar = True
 
+    def __post_init__(self) -> None:
+        """Sensible numbers."""
+        check_discount(self)
+
     def round(self, past: Past) -> Round | None:
-        """Lines 3 to 19."""
-        q, losses = share(self, past), past.values("loss")
+        """Lines 3 to 19; the test loss of a model is told by those who receive it."""
+        q, losses = share(self, past.public), past.values("loss")
         rounds = discounted(self.T, self.beta, self.zeta, losses, past.t)
         if past.t >= rounds[-1]:
             return None
 
-        def sigma(e: float) -> float:
-            return eq_25(e**2 / (2 * q * log(1 / self.delta)), rounds)
+        def sigma(epsilon: float, delta: float) -> float:
+            return eq_25(epsilon**2 / (2 * q * log(1 / delta)), rounds)
 
-        return one_round(self, past, column(self.epsilon, sigma), Upload((), length=1, data="test"))
+        return one_round(self, past, sigma, raw_loss())
 
 
 @dataclass(frozen=True)
 class UDPCRDC(UDP):
     """Corrected: eq. (25) with the exact budget, a filter before each release, a noisy trigger.
 
-    `trigger`: "clients" follows the noised losses, smoothed over `window` rounds; "public" follows
-    the loss on the server's own validation records, and no test loss is sent.
+    trigger: "clients" follows the noised test losses; "public" follows the loss on the server's own
+    validation records, and no test loss is sent. Both are smoothed over `window` rounds.
     """
 
     beta: float = 0.9
@@ -53,6 +60,12 @@ class UDPCRDC(UDP):
     name: ClassVar = "udp-crd-c"
     adapts: ClassVar = True
 
+    def __post_init__(self) -> None:
+        """Sensible numbers."""
+        check_discount(self)
+        wholes(self, "window")
+        one_of(self, "trigger", ("clients", "public"))
+
     @property
     def validates(self) -> bool:
         """Whether the loss on the server's own records is followed."""
@@ -60,20 +73,24 @@ class UDPCRDC(UDP):
 
     def round(self, past: Past) -> Round | None:
         """As Algorithm 2."""
-        public = self.trigger == "public"
-        losses = list(past.validation) if public else smoothed(past.values("loss"), self.window)
-        rounds = discounted(self.T, self.beta, self.zeta, losses, past.t, self.window)
+        known = list(past.validation) if self.validates else past.values("loss")
+        losses = smoothed(known, self.window)
+        ahead = int(self.validates)
+        rounds = discounted(self.T, self.beta, self.zeta, losses, past.t, self.window, ahead)
         if past.t >= rounds[-1]:
             return None
 
-        def sigma(e: float) -> float:
-            return eq_25(exact(e, self.delta) ** 2, rounds)
+        def sigma(epsilon: float, delta: float) -> float:
+            return eq_25(mu(epsilon, delta) ** 2, rounds)
 
-        loss = None if public else noised_loss(self, self.V_max, self.n_test, self.T)
-        return one_round(self, past, column(self.epsilon, sigma), loss)
+        loss = None if self.validates else noised_loss(self, self.V_max, self.n_test, self.T)
+        return one_round(self, past, sigma, loss)
+
+    def published(self, sizes: Sizes) -> None:
+        """The paper says nothing about this noise."""
 
 
-def eq_25(cap: float, rounds: list[int]) -> float:
+def eq_25(cap: float, rounds: Sequence[int]) -> float:
     """Eq. (25) in units of the sensitivity: sqrt((T - t) / (cap - spent)), with each round's T.
 
     A round spends its share 1 / (T - t) of what is left of the cap.
@@ -85,26 +102,41 @@ def eq_25(cap: float, rounds: list[int]) -> float:
 
 
 def discounted(
-    T: int, beta: float, zeta: float, losses: list[float], t: int, every: int = 1
+    T: int,
+    beta: float,
+    zeta: float,
+    losses: Sequence[float],
+    now: int,
+    every: int = 1,
+    ahead: int = 0,
 ) -> list[int]:
-    """The T of each round up to t: floor(beta (T - t)) + t when the loss has fallen less than zeta.
+    """The T of each round up to `now`: floor(beta (T - t)) + t when the loss falls less than zeta.
 
-    `losses` holds those of the models w_0, w_1, ... so far; a trigger rests for `every` rounds.
+    t is the round that has ended. `losses` are those of the models w_0, w_1, ...: at its beginning
+    a round knows as many as rounds have ended, and `ahead` more. The loss is compared with that of
+    `every` rounds before, and a trigger rests for as long.
     """
-    rounds, rested, last = [T], 0, T
-    for now in range(1, t + 1):
+    rounds, rested = [T], 0
+    for t in range(now):
+        last, known = rounds[-1], losses[: t + 1 + ahead]
         rested += 1
-        known = losses[:now]
-        stalls = len(known) > every and known[-1 - every] - known[-1] < zeta
-        if stalls and rested >= every:
-            last, rested = floor(beta * (last - now)) + now, 0
+        if rested >= every and len(known) > every and known[-1 - every] - known[-1] < zeta:
+            last, rested = floor(beta * (last - t)) + t, 0
         rounds.append(last)
-        if now >= last:
+        if t + 1 >= last:
             break
     return rounds
 
 
-def smoothed(losses: list[float], window: int) -> list[float]:
+def smoothed(losses: Sequence[float], window: int) -> list[float]:
     """Means over the last `window` values."""
     parts = [losses[max(0, i + 1 - window) : i + 1] for i in range(len(losses))]
     return [sum(part) / len(part) for part in parts]
+
+
+def check_discount(m: UDPCRD | UDPCRDC) -> None:
+    """The settings of both algorithms."""
+    check(m)
+    if not 0 < m.beta < 1:
+        raise ValueError(f"{type(m).__name__}: beta = {m.beta!r}, allowed is above 0 and below 1.")
+    between(m, "zeta", -1e300)

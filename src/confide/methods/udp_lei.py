@@ -7,36 +7,45 @@ Performance Optimization, 2022. docs/papers/udp-crd.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
 from typing import ClassVar
 
-from confide.engine.rounds import Past, Round, Upload
-from confide.methods.udp import UDP, column, eq_10, exact, noised_loss, one_round, share
+from confide.engine.rounds import Past, Round, Sizes
+from confide.local import between
+from confide.methods.udp import UDP, check, eq_10, exact, noised_loss, one_round, raw_loss, share
 
 
 @dataclass(frozen=True)
 class UDPLei(UDP):
-    """As compared with ("Lei's approach"): noise falls linearly until the budget is spent."""
+    """As compared with ("Lei's approach"): noise falls linearly until the budget is spent.
 
-    name: ClassVar = "udp-lei"
+    first and last: the noise of round 0 and of round T - 1 and later, in units of that of T equal
+    rounds.
+    """
+
     first: float = 2.0
     last: float = 0.5
+    name: ClassVar = "udp-lei"
+
+    def __post_init__(self) -> None:
+        """Sensible numbers."""
+        check_line(self)
 
     def round(self, past: Past) -> Round | None:
         """The next round, unless it would spend more than eq. (10) does in T."""
-        q = share(self, past)
-        if not lei_fits(self, past.t):
+        q = share(self, past.public)
+        if past.t >= len(falling(self.first, self.last, self.T)):
             return None
 
-        def sigma(e: float) -> float:
-            return falling(self, past.t) * eq_10(q, self.T, self.delta, e)
+        def sigma(epsilon: float, delta: float) -> float:
+            factor = falling(self.first, self.last, self.T)[past.t]
+            return factor * eq_10(q, self.T, epsilon, delta)
 
-        return one_round(self, past, column(self.epsilon, sigma), Upload((), length=1, data="test"))
+        return one_round(self, past, sigma, raw_loss())
 
 
 @dataclass(frozen=True)
 class UDPLeiC(UDP):
-    """Corrected: the same falling noise against the exact budget."""
+    """Corrected: the same falling noise against the exact budget, and noised, cut test losses."""
 
     first: float = 2.0
     last: float = 0.5
@@ -44,31 +53,41 @@ class UDPLeiC(UDP):
     n_test: int = 200
     name: ClassVar = "udp-lei-c"
 
+    def __post_init__(self) -> None:
+        """Sensible numbers."""
+        check_line(self)
+
     def round(self, past: Past) -> Round | None:
         """The next round, unless it would spend more than T equal ones."""
-        if not lei_fits(self, past.t):
+        factors = falling(self.first, self.last, self.T)
+        if past.t >= len(factors):
             return None
 
-        def sigma(e: float) -> float:
-            return falling(self, past.t) * sqrt(self.T) / exact(e, self.delta)
+        def sigma(epsilon: float, delta: float) -> float:
+            return factors[past.t] * exact(self.T, epsilon, delta)
 
-        loss = noised_loss(self, self.V_max, self.n_test, most_rounds(self))
-        return one_round(self, past, column(self.epsilon, sigma), loss)
+        return one_round(
+            self, past, sigma, noised_loss(self, self.V_max, self.n_test, len(factors))
+        )
 
-
-def falling(m: UDPLei | UDPLeiC, t: int) -> float:
-    """The factor on the noise of T equal rounds: from `first` to `last` in T rounds."""
-    return m.first + (m.last - m.first) * min(1.0, t / max(1, m.T - 1))
-
-
-def lei_fits(m: UDPLei | UDPLeiC, t: int) -> bool:
-    """Whether round t still fits what T rounds of equal noise spend."""
-    return sum(1 / falling(m, i) ** 2 for i in range(t + 1)) <= m.T
+    def published(self, sizes: Sizes) -> None:
+        """The paper says nothing about this noise."""
 
 
-def most_rounds(m: UDPLei | UDPLeiC) -> int:
-    """How many rounds there are."""
-    t = 0
-    while lei_fits(m, t):
-        t += 1
-    return max(1, t)
+def falling(first: float, last: float, T: int) -> list[float]:
+    """The factors on the noise of T equal rounds, as long as they spend no more than those do."""
+    factors: list[float] = []
+    left = float(T)
+    while True:
+        factor = first + (last - first) * min(1.0, len(factors) / max(1, T - 1))
+        left -= 1 / factor**2
+        if left < 0:
+            return factors
+        factors.append(factor)
+
+
+def check_line(m: UDPLei | UDPLeiC) -> None:
+    """A line that falls, and ends where the budget does."""
+    check(m)
+    between(m, "first", 0, above=True)
+    between(m, "last", 0, min(1.0, m.first), above=True)
