@@ -158,8 +158,15 @@ def test_c11_every_number_that_leaves_is_a_release() -> None:
 
 
 def test_c12_a_method_sees_only_what_was_released() -> None:
-    public = {"t", "sizes", "validation"}  # losses on records of the server's own
-    assert {f.name for f in fields(Past)} == public | {"model", "earlier", "released"}
+    allowed = {
+        "t": "how many rounds were made, which everybody counts",
+        "sizes": "the public numbers of the federation",
+        "model": "the last released model",
+        "earlier": "released models before it",
+        "released": "what somebody saw, each with who it was",
+        "validation": "released models judged on the server's own records, which no client holds",
+    }
+    assert {f.name for f in fields(Past)} == set(allowed)
 
 
 def test_c13_search_over_settings_is_named_as_outside() -> None:

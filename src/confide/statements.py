@@ -23,6 +23,7 @@ from confide.accounting.events import (
 from confide.accounting.relations import Refused, Relation
 from confide.accounting.sequences import composed
 from confide.published.value import Published
+from confide.rounding import bound
 
 if TYPE_CHECKING:
     from confide.derive import Key, Release
@@ -73,7 +74,8 @@ class Cell:
         rests = f" It assumes: {'; '.join(self.assumptions)}." if self.assumptions else ""
         return (
             f"{who} one {self.unit} more or less ({self.relation}) changes the odds of anything by "
-            f"at most a factor of e^{self.epsilon:.4g}, but for probability {self.delta:.2g} "
+            f"at most a factor of e^{bound(self.epsilon, 4)}, but for probability "
+            f"{bound(self.delta, 2)} "
             f"({self.accountant}, {self.sampler or 'no sampling'}).{rests}"
         )
 

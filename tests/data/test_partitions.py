@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from confide.data import Dataset, federate
+from confide.data import Dataset, Federation, federate
 from confide.data.dealing import deal, even_sizes, lift, shares
 from confide.randomness import Key
 
@@ -259,3 +259,18 @@ def test_it_prints_what_matters():
     text = repr(federate(dataset(), 4, {"kind": "iid", "records": 90, "overlap": True}, 0))
     assert "4 clients with 90 records each" in text
     assert "one record at up to 2 clients" in text
+
+
+def test_no_record_of_the_server_is_a_clients():
+    hands, nobody = (np.arange(100), np.arange(100, 200)), np.empty(0, np.int64)
+    for part in ("validation", "public"):
+        parts = {"validation": nobody, "public": nobody, part: np.array([199, 200])}
+        with pytest.raises(ValueError, match=f"{part} has 1 records that clients hold too"):
+            Federation(dataset(), hands, partition="by hand", copies=1, **parts)
+
+
+def test_shared_records_are_counted():
+    hands, nobody = (np.arange(100), np.arange(99, 200)), np.empty(0, np.int64)
+    Federation(dataset(), hands, nobody, nobody, "by hand", 2)
+    with pytest.raises(ValueError, match="copies = 1, but one record is held by 2 clients"):
+        Federation(dataset(), hands, nobody, nobody, "by hand", 1)

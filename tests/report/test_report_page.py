@@ -7,10 +7,13 @@ import sys
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
+from statistics import mean, stdev
 
 import pytest
 
-from confide.report import write_report
+from confide.report import NotARun, digits, read_run, write_report
+from confide.report.verdict import worst
+from made_runs import SETTINGS
 
 Builder = Callable[..., Path]
 HOSTILE = '</title></style><script>alert(\'x\')</script>" onload="x" $\\bad{ #f1f2f0 \x00\x1b 数'
@@ -58,7 +61,8 @@ def test_one_run(build: Builder, tmp_path: Path) -> None:
     out = write_report([build()], tmp_path / "deep" / "report.html")
     page = read(out)
     assert out.stat().st_size < 200_000
-    assert page.names.count("svg") == 4
+    assert page.names.count("svg") == 3
+    words = page.words.replace("\N{NARROW NO-BREAK SPACE}", " ")
     for said in (
         "one whole client is protected moderately (ε = 1.174)",
         "one single record is protected weakly (ε = 3.519)",
@@ -72,10 +76,30 @@ def test_one_run(build: Builder, tmp_path: Path) -> None:
         "No number is published for this method",
         "budget 2",
         "partition = {kind",
-        "16 at most",
-        "263 413 examples/s",
+        "ε at most 2 at δ = 0.0001 for one client, to the world",
+        "Not in this file, which may be given away",
     ):
-        assert said in page.words.replace("\N{NARROW NO-BREAK SPACE}", " "), said
+        assert said in words, said
+
+
+OWNERS = ("16 at most", "263 413 examples/s", "6.8 s", "60 of 1 000 clients of mnist")
+
+
+@pytest.mark.parametrize("methods", [METHODS[:1], METHODS])
+def test_only_the_owners_copy_has_what_tells_on_the_clients(
+    build: Builder, tmp_path: Path, methods: tuple[str, ...]
+) -> None:
+    runs = [build(m) for m in methods]
+    public = read(write_report(runs, tmp_path / "public.html"))
+    owner = read(write_report(runs, tmp_path / "owner.html", private=True))
+    assert "it must not be given away" in owner.words
+    assert "it must not be given away" not in public.words
+    assert owner.names.count("svg") == public.names.count("svg") + 1
+    for said in OWNERS[:: len(methods)]:
+        assert said in owner.words.replace("\N{NARROW NO-BREAK SPACE}", " "), said
+    for said in (*OWNERS, "424242", "1801742"):
+        assert said not in public.words.replace("\N{NARROW NO-BREAK SPACE}", " "), said
+    assert "424242" not in owner.words
 
 
 def test_several_runs(build: Builder, tmp_path: Path) -> None:
@@ -86,14 +110,48 @@ def test_several_runs(build: Builder, tmp_path: Path) -> None:
     assert "fedavg protects nobody" in page.words
     assert "protect one whole client against everyone who sees the released model" in page.words
     assert "different relations" in page.words
-    assert page.names.count("svg") == 5
+    assert page.names.count("svg") == 4
 
 
 def test_seeds_share_a_name(build: Builder, tmp_path: Path) -> None:
     runs = [build("dp-fedavg-c", name=f"seed{s}", seed=s) for s in range(3)]
+    for run in runs[1:]:
+        path = run / "public" / "metrics.jsonl"
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        rows[-1]["accuracy"] = {"seed1": 0.90, "seed2": 0.92}[run.name]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    first = read_run(runs[0]).accuracy
+    assert first is not None
     page = read(write_report(runs, tmp_path / "report.html"))
     assert "dp-fedavg-c on mnist" in page.words
-    assert "2 of 3" in page.words
+    assert "dp-fedavg-c · 3 runs" in page.words
+    assert "run 2 of 3" in page.words
+    # Student's t with 2 degrees of freedom, over sqrt(3).
+    half = 4.30265 * stdev([first, 0.90, 0.92]) / 3**0.5
+    told = f"{100 * mean([first, 0.90, 0.92]):.1f} ± {100 * half:.1f} %"
+    assert page.words.count(told) == 2  # in the sentence and in the table
+
+
+def test_other_settings_make_another_row(build: Builder, tmp_path: Path) -> None:
+    few = {**SETTINGS["dp-fedavg-c"], "sigma": 3.5}
+    runs = [build(), build(name="more noise", settings=few)]
+    page = read(write_report(runs, tmp_path / "report.html"))
+    assert "dp-fedavg-c (sigma 2.4)" in page.words
+    assert "dp-fedavg-c (sigma 3.5)" in page.words
+
+
+def test_runs_that_have_not_ended_are_named_without_their_seed(
+    build: Builder, tmp_path: Path
+) -> None:
+    done, waiting = build(), build("dp-fedsam-c", name="dp-fedsam-c-s424242")
+    (waiting / "public" / "run.json").unlink()
+    (waiting / "private" / "run.json").write_text("{}")
+    page = read(write_report([done, waiting], tmp_path / "report.html"))
+    assert "Not shown, for it has not ended: dp-fedsam-c." in page.words
+    assert "424242" not in page.words
+    with pytest.raises(NotARun, match="holds a run that has not ended"):
+        write_report([waiting], tmp_path / "none.html")
+    assert not (tmp_path / "none.html").exists()
 
 
 def test_a_directory_of_runs_stands_for_its_runs(build: Builder, tmp_path: Path) -> None:
@@ -163,8 +221,12 @@ def test_the_report_is_the_same_twice(build: Builder, tmp_path: Path) -> None:
 
 def test_a_run_that_proves_nothing(build: Builder, tmp_path: Path) -> None:
     page = read(write_report([build("fedavg")], tmp_path / "report.html"))
-    assert "Against everyone who sees the released model, nothing is protected" in page.words
-    assert page.names.count("svg") == 3
+    assert (
+        "Nothing is protected, neither against everyone who sees the released model nor against "
+        "the server: nothing has been done to hide it." in page.words
+    )
+    assert not re.search(r"is protected (strongly|moderately|weakly)", page.words)
+    assert page.names.count("svg") == 2
 
 
 def test_no_secret_of_the_cohorts_is_shown(build: Builder, tmp_path: Path) -> None:
@@ -179,23 +241,49 @@ def test_a_diverged_run_of_errors_without_labels(build: Builder, tmp_path: Path)
     run = build(
         "fedavg",
         accuracy=None,
-        loss=float("nan"),
+        loss=None,
+        rounds=2,
         metric="mean absolute error",
         labels=None,
         class_names=None,
-        stopped="the loss was not a number in round 3; try a smaller eta",
+        failed="round 2: the loss is nan; try a smaller eta.",
     )
     (run / "public" / "metrics.jsonl").write_text("")
-    page = read(write_report([run], tmp_path / "report.html"))
-    assert "the run diverged or was not evaluated" in page.words
-    assert "The run ended early: the loss was not a number in round 3" in page.words
+    page = read(write_report([run], tmp_path / "report.html", private=True))
+    assert "The mean absolute error of the model is not known: it was not evaluated." in page.words
+    assert (
+        "The run failed and left no model: round 2: the loss is nan; try a smaller eta. "
+        "The statement covers all that was spent." in page.words
+    )
+    assert "2 of 60 rounds" in page.words
     assert "svg" not in page.names
 
 
-def test_an_error_is_not_a_percentage(build: Builder, tmp_path: Path) -> None:
-    run = build(metric="mean absolute error", accuracy=0.1234)
+def test_a_failed_run_beside_others_has_no_score(build: Builder, tmp_path: Path) -> None:
+    runs = [build(), build("dp-fedsam-c", failed="round 9: the loss is inf", rounds=9)]
+    page = read(write_report(runs, tmp_path / "report.html"))
+    assert "dp-fedsam-c · failed" in page.words
+    cell = worst(read_run(runs[1]), "client", "world")
+    assert cell is not None
+    assert f"dp-fedsam-c ({digits.epsilon_is(cell.epsilon)}, failed)" in (
+        page.words.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+    )
+
+
+def test_a_run_that_ended_early_says_why(build: Builder, tmp_path: Path) -> None:
+    told = "the budget allows 60 rounds: one more would exceed epsilon 2"
+    run = build(stopped=told, planned=90)
     page = read(write_report([run], tmp_path / "report.html"))
-    assert "The model has a mean absolute error of 0.1234 on held-out examples" in page.words
+    assert f"The run ended early: {told}." in page.words
+    assert "60 of 90 rounds" in page.words
+
+
+def test_an_error_is_not_a_percentage(build: Builder, tmp_path: Path) -> None:
+    run = build(metric="mean absolute error")
+    error = read_run(run).accuracy
+    assert error is not None
+    page = read(write_report([run], tmp_path / "report.html"))
+    assert f"The model has a mean absolute error of {error:.4g} on held-out examples" in page.words
     assert "Mean absolute error over rounds" in page.words
 
 
@@ -230,7 +318,9 @@ def test_the_published_claim_stands_apart(build: Builder, tmp_path: Path) -> Non
 def test_sixty_clients_of_many_classes_stay_small(build: Builder, tmp_path: Path) -> None:
     labels = [[1 + (i * k) % 7 for k in range(62)] for i in range(60)]
     run = build(labels=labels, class_names=None)
-    assert write_report([run], tmp_path / "report.html").stat().st_size < 500_000
+    out = write_report([run], tmp_path / "report.html", private=True)
+    assert "Label distribution of 60 of 1" in out.read_text()
+    assert out.stat().st_size < 500_000
 
 
 def test_nothing_heavy_is_imported_before_something_is_drawn() -> None:

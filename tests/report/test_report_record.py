@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from confide.report import NotARun, read_run
-from confide.report.record import find_runs
+from confide.report.finding import find_runs
+from made_runs import BUDGET
 
 Builder = Callable[..., Path]
 
@@ -24,8 +25,24 @@ def test_everything_arrives(build: Builder) -> None:
     assert {c.epsilon for c in run.cells if c.status == "infinite"} == {inf}
     assert run.budget is not None
     assert (run.budget.epsilon, run.budget.unit, run.budget.view) == (2.0, "client", "world")
-    assert run.labels is not None
-    assert len(run.labels) == 60
+    assert run.private is None
+    assert run.failed is None
+
+
+def test_what_only_the_owner_may_see(build: Builder) -> None:
+    found = read_run(build(), private=True).private
+    assert found is not None
+    assert (found.seconds, found.participations_most) == (6.84, 16)
+    assert found.labels is not None and len(found.labels) == 60
+    assert found.class_names == tuple("0123456789")
+    assert not hasattr(found, "seed")
+
+
+def test_the_owners_copy_needs_the_private_directory(build: Builder) -> None:
+    run = build()
+    (run / "private" / "summary.json").unlink()
+    assert read_run(run).rounds == 60
+    assert "summary.json is missing" in refused(run, private=True)
 
 
 def test_an_unfinished_last_line_is_left_out(build: Builder) -> None:
@@ -44,9 +61,9 @@ def test_a_round_that_was_run_again_counts_once(build: Builder) -> None:
     assert rounds == sorted(set(rounds))
 
 
-def refused(place: Path) -> str:
+def refused(place: Path, private: bool = False) -> str:
     with pytest.raises(NotARun) as why:
-        read_run(place)
+        read_run(place, private=private)
     sentence = str(why.value)
     assert "\n" not in sentence
     assert sentence.endswith(".")
@@ -65,7 +82,13 @@ def test_a_file_of_bytes(build: Builder, name: str) -> None:
     assert name in refused(run)
 
 
-@pytest.mark.parametrize("name", ["statement.json", "metrics.jsonl", "run.toml"])
+def test_a_run_from_python_has_no_run_file(build: Builder) -> None:
+    run = build()
+    (run / "public" / "run.toml").unlink()
+    assert read_run(run).config == ""
+
+
+@pytest.mark.parametrize("name", ["statement.json", "metrics.jsonl"])
 def test_a_missing_file(build: Builder, name: str) -> None:
     run = build()
     (run / "public" / name).unlink()
@@ -79,23 +102,54 @@ def test_a_missing_file(build: Builder, name: str) -> None:
         ("clients", "many"),
         ("clients", True),
         ("rounds", -1),
-        ("seconds", None),
-        ("seconds", float("nan")),
         ("metric", "f1"),
         ("versions", []),
-        ("labels", 4),
-        ("labels", [[1, 2], [3]]),
-        ("labels", []),
-        ("class_names", "abc"),
-        ("accuracy", "good"),
+        ("planned", None),
         ("stopped", 3),
-        ("participations_most", 1.5),
+        ("budget", 2),
     ],
 )
 def test_a_field_that_no_run_writes(build: Builder, field: str, value: Any) -> None:
     sentence = refused(build(**{field: value}))
     assert f"run.json: {field} = " in sentence
     assert "allowed is" in sentence
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("seconds", None),
+        ("seconds", float("nan")),
+        ("labels", 4),
+        ("labels", [[1, 2], [3]]),
+        ("labels", []),
+        ("class_names", "abc"),
+        ("participations_most", 1.5),
+    ],
+)
+def test_a_private_field_that_no_run_writes(build: Builder, field: str, value: Any) -> None:
+    sentence = refused(build(**{field: value}), private=True)
+    assert f"summary.json: {field} = " in sentence
+    assert "allowed is" in sentence
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("accuracy", "good"), ("loss", []), ("round", 1.5), ("spent", 3)]
+)
+def test_a_metric_that_no_run_writes(build: Builder, field: str, value: Any) -> None:
+    run = build()
+    path = run / "public" / "metrics.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows[2][field] = value
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert f"metrics.jsonl: {field} = " in refused(run)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("epsilon", "2"), ("epsilon", None), ("delta", "small"), ("unit", 1)]
+)
+def test_a_budget_that_no_run_writes(build: Builder, field: str, value: Any) -> None:
+    assert f"run.json: {field} = " in refused(build(budget={**BUDGET, field: value}))
 
 
 def test_a_missing_field(build: Builder) -> None:
@@ -120,11 +174,19 @@ def test_a_row_that_no_statement_has(build: Builder, field: str, value: Any) -> 
     assert f"statement.json: {field} = " in refused(run)
 
 
-def test_a_budget_that_is_none(build: Builder) -> None:
-    run = build()
-    for text in ("rounds = 3", "[budget]\nunit = 'client'", "budget = 3", "= ="):
-        (run / "public" / "run.toml").write_text(text)
-        assert read_run(run).budget is None
+def test_the_budget_is_the_runs_and_not_its_files(build: Builder) -> None:
+    run = build("fedavg")
+    (run / "public" / "run.toml").write_text("[budget]\nepsilon = 1\n")
+    assert read_run(run).budget is None
+
+
+def test_a_failed_run_is_read_but_has_no_score(build: Builder) -> None:
+    run = build(failed="round 7: the loss is nan", rounds=7)
+    assert not (run / "public" / "run.json").exists()
+    found = read_run(run)
+    assert (found.failed, found.rounds, found.covered) == ("round 7: the loss is nan", 7, 60)
+    assert found.accuracy is None and found.loss is None
+    assert found.cells
 
 
 def test_runs_are_found_by_name_and_once(build: Builder, tmp_path: Path) -> None:

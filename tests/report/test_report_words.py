@@ -54,7 +54,15 @@ def test_the_best_guess_at_the_edges() -> None:
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [(0.9, "strongly"), (1, "strongly"), (2.9, "moderately"), (8, "weakly"), (11, "only on paper")],
+    [
+        (0.9, "is protected strongly"),
+        (1, "is protected strongly"),
+        (2.9, "is protected moderately"),
+        (8, "is protected weakly"),
+        (10, "is protected weakly"),
+        (10.001, "has no meaningful protection"),
+        (inf, "has no meaningful protection"),
+    ],
 )
 def test_strength(value: float, said: str) -> None:
     assert strength(value) == said

@@ -11,7 +11,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from confide.cli.tables import console, epsilon
+from confide.cli.tables import console
+from confide.rounding import bound
 
 Row = dict[str, Any]
 MEANINGFUL = 10
@@ -93,7 +94,7 @@ def worst(runs: Sequence[Row], unit: str, observer: str) -> Text:
     if any(cell["epsilon"] == "inf" for cell in found):
         return Text("∞", style="red")
     value = max(cell["epsilon"] for cell in found)
-    return Text(epsilon(value), style="bold green" if value <= MEANINGFUL else "dim")
+    return Text(bound(value, 3), style="bold green" if value <= MEANINGFUL else "dim")
 
 
 def notes(runs: Sequence[Row]) -> list[str]:
@@ -101,7 +102,7 @@ def notes(runs: Sequence[Row]) -> list[str]:
     lines: list[str] = []
     for unit in ("client", "record"):
         deltas = {c["delta"] for r in VIEWS if r[0] == unit for c in cells(runs, *r)}
-        told = " and ".join(f"{delta:.2g}" for delta in sorted(deltas))
+        told = " and ".join(bound(delta, 2) for delta in sorted(deltas))
         if told:
             lines.append(f"ε for one {unit} at δ = {told}")
     out = [

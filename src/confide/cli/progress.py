@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from confide.cli.tables import epsilon
+from confide.rounding import bound
 
 PAUSE = 1.0
 """Seconds between two plain lines."""
@@ -72,10 +72,10 @@ class Course:
         unit = self.unit or min(proved, key=proved.__getitem__, default="").partition("/")[0]
         out: list[str] = []
         if self.limit in spent and self.budget is not None:
-            out.append(f"ε {self.limit} {epsilon(spent[self.limit])} of {self.budget:g}")
+            out.append(f"ε {self.limit} {bound(spent[self.limit], 3)} of {self.budget:g}")
         for view in proved:
             if view != self.limit and view.startswith(f"{unit}/"):
-                out.append(f"ε {view} {epsilon(proved[view])}")
+                out.append(f"ε {view} {bound(proved[view], 3)}")
         return out
 
     def left(self) -> float | None:

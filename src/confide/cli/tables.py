@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from confide.rounding import bound
 
 
 def console() -> Console:
@@ -22,18 +23,10 @@ def number(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def epsilon(value: float | str) -> str:
-    """Three digits, never below the bound; the sign for infinity."""
-    if isinstance(value, str) or value == float("inf"):
-        return "∞"
-    up = Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(value))
-    return f"{up.normalize():,f}"
-
-
 def print_answer(answer: dict[str, Any]) -> None:
     """The guarantee, then everything it depends on."""
     screen = console()
-    told, delta = number(answer["epsilon"]), number(answer["delta"])
+    told, delta = bound(answer["epsilon"], 6), bound(answer["delta"], 6)
     screen.print(f"[bold]epsilon {told}[/bold] at delta {delta}", highlight=False)
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for name, value in answer.items():
@@ -82,6 +75,7 @@ def statement_table(cells: list[dict[str, Any]]) -> Table:
         told = [cell["relation"], cell["sampler"], cell["accountant"]] if proved else ["", "", ""]
         if cell.get("group"):
             shown[0] = f"{shown[0]} ({cell['group']})"
+        shown[3:] = [bound(value, 6) for value in shown[3:]]
         texts = [Text(number(value)) for value in (*shown, *told)]
         texts[3].stylize("bold green" if proved else "bold red")
         table.add_row(*texts)

@@ -151,6 +151,23 @@ class Federation:
     partition: str  # in words
     copies: int  # the largest number of clients that hold one record
 
+    def __post_init__(self) -> None:
+        """What the server looks at for nothing is no client's, and no shared record is left out."""
+        total = len(self.data.x_train)
+        holders = np.bincount(np.concatenate(self.clients), minlength=total)
+        for name in ("validation", "public"):
+            shared = np.flatnonzero(holders[getattr(self, name)])
+            if len(shared):
+                raise ValueError(
+                    f"Federation: {name} has {len(shared)} records that clients hold too, allowed "
+                    "are records in no client's hands: the server looks at them without noise."
+                )
+        if holders.max(initial=0) > self.copies:
+            raise ValueError(
+                f"Federation: copies = {self.copies}, but one record is held by {holders.max()} "
+                "clients, allowed is at least as many."
+            )
+
     @property
     def sizes(self) -> NDArray[np.int64]:
         """How many records each client holds."""

@@ -89,6 +89,7 @@ class Loop:
     caps: dict[str, Any] = field(default_factory=dict[str, Any])
     last: tuple[Round, Any] | None = None
     heard: dict[str, Echoes] = field(default_factory=dict[str, Echoes])
+    charged: int = 0  # rounds that were paid for, whether or not their model was kept
 
     def run(self, watch: Watch | None = None) -> Iterable[Progress]:
         """Yield after every round, so that whoever drives can write checkpoints."""
@@ -114,8 +115,9 @@ class Loop:
             if self.due():
                 self.evaluated(r, watch)
             yield self.progress
-        if done is not None and not self.due():
-            self.evaluated(done, watch)  # it ended before its plan did
+        p = self.progress
+        if p.t and (not p.metrics or p.metrics[-1]["round"] < p.t):  # it ended before its plan did
+            self.evaluated(self.plan[-1][0] if done is None else done, watch)
 
     def evaluated(self, r: Round, watch: Watch | None) -> None:
         """One more row of metrics."""
@@ -190,6 +192,7 @@ class Loop:
         """Charge, train, aggregate, publish; nothing is kept until `accept`."""
         p = self.progress
         with self.ledger.release(self.release(r)) as issue:
+            self.charged = p.t + 1
             totals = self.totals(r, cohort)
             published = self.publish(r, totals, len(cohort))
             model, server = r.server(p.model, published, dict(p.server))

@@ -19,12 +19,17 @@ MOST_CLIENTS_SHOWN = 60
 
 
 def write(directory: Directory, run: Run) -> None:
-    """The model, the statement and the metrics in public; what could tell on clients in private."""
-    directory.write_model(run.parameters)
+    """The model, the statement and the metrics in public; what could tell on clients in private.
+
+    The last file says how the run ended: `run.json` that it is finished, `failed.json` that it has
+    no model, though what it spent is stated all the same.
+    """
+    if run.failed is None:
+        directory.write_model(run.parameters)
     directory.write_json("public/statement.json", statement(run))
     directory.write_lines("public/metrics.jsonl", list(run.metrics))
     directory.write_json("private/summary.json", private(run))
-    directory.write_json("public/run.json", public(run))  # the last: with it the run is finished
+    directory.write_json(f"public/{'run' if run.failed is None else 'failed'}.json", public(run))
 
 
 def statement(run: Run) -> dict[str, Any]:
@@ -34,7 +39,7 @@ def statement(run: Run) -> dict[str, Any]:
         "statement": run.statement.rows(),
         "published": None if claim is None else claim.row(),
         "words": run.statement.words().splitlines(),
-        "rounds": run.rounds,
+        "rounds": run.statement.rounds,
     }
 
 
@@ -50,14 +55,17 @@ def public(run: Run) -> dict[str, Any]:
         "model": run.model,
         "parameters": run.statement.sizes.dim,
         "rounds": run.rounds,
+        "planned": run.planned,
         "clients": run.clients,
         "partition": federation.partition,
         "accuracy": run.accuracy,
         "loss": run.loss,
-        "metric": "accuracy" if run.accuracy is not None else "mean absolute error",
+        "metric": "mean absolute error" if federation.data.classes is None else "accuracy",
         "strategy": run.strategy,
         "settings": settings(run.method),
+        "budget": None if run.budget is None else dataclasses.asdict(run.budget),
         "stopped": run.stopped,
+        "failed": run.failed,
         "versions": versions(),
         "machine": {"system": platform.system(), "processor": platform.machine()},
     }

@@ -26,7 +26,7 @@ from confide.engine.checkpoint import save as save_checkpoint
 from confide.engine.devices import trainer_for
 from confide.engine.directory import Directory
 from confide.engine.flat import Flat
-from confide.engine.loop import Loop, Watch
+from confide.engine.loop import Diverged, Loop, Watch
 from confide.engine.public import ServersRecords
 from confide.engine.records import write
 from confide.engine.rounds import Method, published_of
@@ -36,6 +36,7 @@ from confide.ledger import Ledger
 from confide.models import build
 from confide.published.value import Published
 from confide.randomness import Key
+from confide.rounding import bound
 from confide.statements import Statement, state
 
 CHECKPOINT = "checkpoint.pt"
@@ -52,6 +53,7 @@ class Run:
     seed: int
     clients: int
     rounds: int
+    planned: int
     metrics: tuple[dict[str, Any], ...]
     seconds: float
     examples: int
@@ -62,7 +64,9 @@ class Run:
     stopped: str | None
     participations: int  # the most that any client had
     federation: Federation
+    budget: Budget | None
     dir: Path | None
+    failed: str | None = None  # why there is no model
 
     @property
     def examples_per_second(self) -> float:
@@ -81,22 +85,21 @@ class Run:
 
     def report(self, out: str | Path = "report.html") -> Path:
         """Write the HTML report: one file that needs no other."""
-        from confide.report import write_report
+        from confide.report import record_of, write_report
 
-        if self.dir is not None:
-            return write_report([self.dir], Path(out))
-        with tempfile.TemporaryDirectory() as passing:
-            write(Directory.create(Path(passing) / "run"), self)
-            return write_report([Path(passing) / "run"], Path(out))
+        return write_report([self.dir or record_of(self)], Path(out))
 
     def __str__(self) -> str:
         """The run at a glance."""
-        score = f"accuracy {self.accuracy:.1%}" if self.accuracy is not None else ""
+        from confide.report.digits import counted
+
+        right, loss = self.accuracy, self.loss
+        score = f"accuracy {right:.1%}" if right is not None else f"loss {loss:.4g}"
         proved = [c for c in self.statement.cells if c.of == "update" and c.epsilon < inf]
-        told = ", ".join(f"{c.unit} to {c.observer} ε ≤ {c.epsilon:.3g}" for c in proved)
+        told = ", ".join(f"{c.unit} to {c.observer} ε ≤ {bound(c.epsilon, 3)}" for c in proved)
         return (
-            f"{type(self.method).__name__} on {self.data}: {score or f'loss {self.loss:.4g}'} "
-            f"after {self.rounds} rounds, {self.seconds:.1f} s; "
+            f"{type(self.method).__name__} on {self.data}: {score} "
+            f"after {counted(self.rounds, 'round')}, {self.seconds:.1f} s; "
             f"{told or 'nobody is protected from anybody'}"
         )
 
@@ -105,8 +108,9 @@ class Run:
     def _repr_html_(self) -> str:
         """For notebooks."""
         from confide.report.notebook import card
+        from confide.report.record import record_of
 
-        return card(self)
+        return card(record_of(self), self.seconds)
 
 
 def run(
@@ -217,6 +221,10 @@ def run(
                     save_checkpoint(directory.private / CHECKPOINT, now, fingerprint)
                 if stopping:
                     raise KeyboardInterrupt
+        except Diverged as why:
+            if directory is not None:
+                write(directory, result(loop, federation, named, seed, module, directory, why))
+            raise
         finally:
             trainer.close()
         finished = result(loop, federation, named, seed, module, directory)
@@ -338,10 +346,11 @@ def result(
     seed: int,
     module: nn.Module,
     directory: Directory | None,
+    failed: Diverged | None = None,
 ) -> Run:
-    """Everything that a finished run can be asked."""
+    """Everything that a run that has ended can be asked."""
     p = loop.progress
-    if not p.t:
+    if not p.t and failed is None:
         raise ValueError(f"run: {loop.stopped or 'the method has no rounds'}; nothing was trained.")
     claim = published_of(loop.method, loop.sizes)
     statement = statement_of(loop, claim)
@@ -353,6 +362,7 @@ def result(
         seed=seed,
         clients=loop.sizes.clients,
         rounds=p.t,
+        planned=sum(count for _, count in loop.plan),
         metrics=tuple(p.metrics),
         seconds=p.seconds,
         examples=p.examples,
@@ -363,13 +373,15 @@ def result(
         stopped=loop.stopped,
         participations=int(p.participations.max()),
         federation=federation,
+        budget=loop.budget,
         dir=None if directory is None else directory.path,
+        failed=None if failed is None else str(failed),
     )
 
 
 def statement_of(loop: Loop, claim: Published | None) -> Statement:
     """What the rounds that were made give away, or what the filters allowed them to."""
-    key, done = "public seed", loop.progress.t
+    key, done = "public seed", max(loop.progress.t, loop.charged)
     if loop.held is not None:
         return adapting.state(loop.held, loop.plan, done, loop.sizes, claim, key)
     made = spending.first_rounds(loop.plan, done)

@@ -2,6 +2,6 @@
 
 from confide.report.fields import NotARun
 from confide.report.page import write_report
-from confide.report.record import RunRecord, read_run
+from confide.report.record import RunRecord, read_run, record_of
 
-__all__ = ["NotARun", "RunRecord", "read_run", "write_report"]
+__all__ = ["NotARun", "RunRecord", "read_run", "record_of", "write_report"]

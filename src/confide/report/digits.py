@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, Context, Decimal
 from math import ceil, exp, inf, isfinite
+
+from confide.rounding import up
 
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -12,14 +13,14 @@ def epsilon(value: float) -> str:
     """Four significant digits, rounded up."""
     if value == inf:
         return "∞"
-    digits = Context(prec=4, rounding=ROUND_CEILING).create_decimal(Decimal(value))
-    return power(float(digits)) if value >= 1e5 else f"{digits.normalize():f}"
+    digits = up(value, 4)
+    return power(float(digits)) if value >= 1e5 else f"{digits:f}"
 
 
 def probability(value: float) -> str:
     """A small probability, rounded up to two digits: 0.0001, 1.7·10⁻⁶."""
-    digits = Context(prec=2, rounding=ROUND_CEILING).create_decimal(Decimal(repr(value)))
-    return power(float(digits)) if 0 < value < 1e-4 else f"{digits.normalize():f}"
+    digits = up(value, 2)
+    return power(float(digits)) if 0 < value < 1e-4 else f"{digits:f}"
 
 
 def is_(symbol: str, value: str) -> str:

@@ -28,19 +28,20 @@ OWN_COPY = (
 )
 
 
-def write_report(runs: Sequence[Path], out: Path, *, private: bool = False) -> Path:
+def write_report(runs: Sequence[Path | RunRecord], out: Path, *, private: bool = False) -> Path:
     """Read the runs, write the page; a directory of runs stands for the runs in it.
 
     Only what is public is read, so the page may be given away. `private` adds what the owner alone
     may see: what the clients hold, times, participations.
     """
-    places = find_runs(runs)
-    if not places:
+    records = [run for run in runs if isinstance(run, RunRecord)]
+    places = find_runs(run for run in runs if isinstance(run, Path))
+    if not records and not places:
         raise NotARun("no run is given, allowed is at least one run directory.")
     waiting = [place for place in places if unfinished(place)]
-    if len(waiting) == len(places):
+    if not records and len(waiting) == len(places):
         ended(places[0])  # it has not, which this says
-    records = [read_run(place, private=private) for place in places if place not in waiting]
+    records += [read_run(place, private=private) for place in places if place not in waiting]
     text = page(records, [method_in(place) for place in waiting])
     out.parent.mkdir(parents=True, exist_ok=True)
     half = out.with_name(f".{out.name}.{os.getpid()}")
