@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from confide.accounting.relations import Relation
 from confide.claims import Claim
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+BY_LOSS = " by loss"
 
 
 @dataclass(frozen=True)
@@ -80,4 +87,55 @@ class WeightedMean:
         return scaled.assuming("data sizes are public")
 
 
-Aggregate = Mean | MeanOfPresent | WeightedMean
+@dataclass(frozen=True)
+class ByLossAndSize:
+    """The sum of gamma_k x_k, gamma_k = (n_k/n + L_k/L)/2, from uploads named `size` and `loss`.
+
+    Zhang et al. (DP-FedAGS), eq. (37); n and L are sums over those who came. Without `losses` the
+    weights are n_k/n, eq. (36). A sum without any size or any loss leaves its half out.
+
+    Proof: whoever sees every upload can compute it, so what holds for all of them together stays.
+    Nothing else is proved: one client's loss or size changes the weights of all others.
+    """
+
+    losses: bool = True
+    equal_weights = False
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The uploads that the weights are made of."""
+        return ("size", "loss") if self.losses else ("size",)
+
+    def terms(self, sent: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """What is added up: each vector times its client's size, and once more times its loss."""
+        out = {name: sent[name] for name in self.needs}
+        for name, vector in sent.items():
+            if name not in self.needs:
+                out[name] = vector.double() * sent["size"].double()
+                if self.losses:
+                    out[name + BY_LOSS] = vector.double() * sent["loss"].double()
+        return out
+
+    def weighed(self, totals: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The sums with the weights gamma_k."""
+        out = {name: totals[name] for name in self.needs}
+        for name, vector in totals.items():
+            if name in self.needs or name.endswith(BY_LOSS):
+                continue
+            halves = [vector / above_zero(totals["size"])]
+            if self.losses:
+                halves.append(totals[name + BY_LOSS] / above_zero(totals["loss"]))
+            out[name] = sum(halves[1:], halves[0]) / len(halves)
+        return out
+
+    def claim(self, c: Claim, expected: float) -> Claim:
+        """Refused: the proof for whoever sees every upload is all there is."""
+        return c.refused("one client's loss and size change the weights of all the others")
+
+
+def above_zero(total: Tensor) -> Tensor:
+    """The total, or 1 in place of 0."""
+    return total + (total == 0)
+
+
+Aggregate = Mean | MeanOfPresent | WeightedMean | ByLossAndSize

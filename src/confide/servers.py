@@ -115,9 +115,14 @@ class Adam:
 
 
 def direction(model: Tensor, published: Mapping[str, Tensor]) -> Tensor:
-    """Where the published vectors point from the model: the update, or the way to the new model."""
+    """Where the published vectors point from the model: the update, or the way to the new model.
+
+    A published `rest` holds coordinates of the update that are released by themselves.
+    """
     if "update" in published:
-        return published["update"].to(model)
+        rest = published.get("rest")
+        update = published["update"].to(model)
+        return update if rest is None else update + rest.to(model)
     if "model" in published:
         return published["model"].to(model) - model
     raise ValueError(

@@ -135,16 +135,20 @@ def reports(r: Round, sizes: Sizes) -> int | None:
 
 def together(claims: dict[str, Claim]) -> tuple[Claim, DpEvent]:
     """Several vectors of one client under one coin: one release, composed before amplification."""
-    first = next(iter(claims.values()))
+    first = replace(
+        next(iter(claims.values())),
+        fails=sum(c.fails for c in claims.values()),
+        assumptions=tuple(dict.fromkeys(a for c in claims.values() for a in c.assumptions)),
+    )
+    bare: dict[str, list[str]] = {}
     for name, c in claims.items():
-        first = replace(
-            first,
-            fails=first.fails if c is first else first.fails + c.fails,
-            assumptions=tuple(dict.fromkeys(first.assumptions + c.assumptions)),
-        )
         if c.open:
-            why = c.reason if len(claims) == 1 else f"{name}: {c.reason}"
-            return replace(first, event=OPEN, reason=why), OPEN
+            bare.setdefault(c.reason, []).append(name)
+    if bare:
+        named = [f"{' and '.join(names)}: {why}" for why, names in bare.items()]
+        return replace(
+            first, event=OPEN, reason="; ".join(named if len(claims) > 1 else bare)
+        ), OPEN
     return first, composed([c.event for c in claims.values()])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeGuard
 
 import torch
@@ -81,7 +81,7 @@ class Outcome:
             return torch.zeros_like(self.start)
         return self.remembered if self.memory is None else self.remembered - self.memory
 
-    @property
+    @cached_property
     def loss(self) -> Tensor:
         """The mean loss of the received model on the client's records; 0 without any."""
         return self.start.new_tensor([self.data.loss(self.start)])

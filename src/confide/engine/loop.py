@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from confide.accounting.relations import Refused
-from confide.aggregates import Mean, MeanOfPresent, WeightedMean
+from confide.aggregates import ByLossAndSize, Mean, MeanOfPresent, WeightedMean
 from confide.channels import Sum
 from confide.cohorts import All, Fixed, Poisson, Spaced
 from confide.derive import Key as CellKey
@@ -249,6 +249,8 @@ class Loop:
         clients = [int(client) for client in cohort]
         for client, sent in zip(clients, self.trainer.train(job, clients), strict=True):
             weight = 1.0
+            if isinstance(r.aggregate, ByLossAndSize):
+                sent = r.aggregate.terms(sent)
             if isinstance(r.aggregate, WeightedMean):
                 weight = min(float(self.weights[client]), r.aggregate.cap)
             for name, vector in sent.items():
@@ -257,6 +259,8 @@ class Loop:
                         vector.shape, dtype=torch.float64, device=vector.device
                     )
                 totals[name].add_(vector, alpha=weight)
+        if isinstance(r.aggregate, ByLossAndSize) and totals:
+            totals = r.aggregate.weighed(totals)
         return totals
 
     def publish(self, r: Round, totals: dict[str, Tensor], came: int) -> dict[str, Tensor]:
@@ -294,6 +298,8 @@ class Loop:
                 return float(max(came, 1))
             case WeightedMean(_, by):
                 return by
+            case ByLossAndSize():
+                return 1.0
 
     def accept(self, r: Round, cohort: NDArray[np.int64], done: Published) -> None:
         """Take the release into the past; refuse a model that is not made of numbers."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Protocol, cast, runtime_checkable
 
-from confide.aggregates import Aggregate, Mean, MeanOfPresent, WeightedMean
+from confide.aggregates import Aggregate, ByLossAndSize, Mean, MeanOfPresent, WeightedMean
 from confide.channels import Each, Shuffle, Sum
 from confide.cohorts import All, Cohort, Epoch, Fixed, Poisson, Sampler, Spaced, whole
 from confide.local import SGD, Step
@@ -168,7 +168,7 @@ class Round:
         allowed_at: dict[str, tuple[type, ...]] = {
             "cohort": (All, Poisson, Fixed, Spaced),
             "channel": (Each, Sum, Shuffle),
-            "aggregate": (Mean, MeanOfPresent, WeightedMean),
+            "aggregate": (Mean, MeanOfPresent, WeightedMean, ByLossAndSize),
             "local": (Local,),
         }
         for name, allowed in allowed_at.items():
@@ -186,6 +186,8 @@ class Round:
                     f"Round: upload {name!r} has data = 'test', allowed is that for 'loss' or with "
                     "a value of its own: all else is made in training."
                 )
+        if isinstance(self.aggregate, ByLossAndSize):
+            self._check_weights(self.aggregate)
         for place, vector, stage in self.stages():
             anything: object = stage
             if not isinstance(anything, Stage):
@@ -195,6 +197,20 @@ class Round:
                     f"Round: {type(stage).__name__} at publish has a per-client column; allowed is "
                     "one number, as it acts on everyone's aggregate."
                 )
+
+    def _check_weights(self, aggregate: ByLossAndSize) -> None:
+        """Weights of uploads need every upload by itself, and what they are made of."""
+        if not isinstance(self.channel, Each):
+            raise ValueError(
+                f"Round: channel = {self.channel!r}, allowed with ByLossAndSize is Each(): the "
+                "server weighs uploads by what their clients say."
+            )
+        missing = [name for name in aggregate.needs if name not in self.uploads]
+        if missing:
+            raise ValueError(
+                f"Round: upload has no {' and no '.join(missing)}, allowed with ByLossAndSize are "
+                "uploads that have both names its weights are made of."
+            )
 
     @property
     def uploads(self) -> dict[str, Upload]:

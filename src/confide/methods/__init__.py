@@ -90,6 +90,7 @@ CATALOGUE: dict[str, Entry] = dict((
     *pair("udp-lei", "udp_lei:UDPLei", "Wei et al. 2022", "record"),
     *pair("udp-optimal", "udp_optimal:UDPOptimal", "Wei et al. 2022", "record"),
     alone("dp-bandmf", "dp_bandmf:DPBandMF", "Choquette-Choo et al. 2023", "client"),
+    *pair("dp-fedags", "dp_fedags:DPFedAGS", "Zhang et al. (DP-FedAGS)", "client"),
 ))
 # fmt: on
 

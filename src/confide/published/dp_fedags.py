@@ -20,7 +20,8 @@ def eq_2_sigma(sensitivity: float, epsilon: float) -> Published:
     """Eq. (2): the standard deviation of the noise on a significant gradient."""
     epsilon = positive("epsilon", epsilon)
     zeta = math.exp(-epsilon)
-    value = positive("sensitivity", sensitivity) / epsilon * math.sqrt(2 * math.log(1.25 / zeta))
+    log = math.log(1.25) + epsilon  # of 1.25/ζ, also where ζ underflows
+    value = positive("sensitivity", sensitivity) / epsilon * math.sqrt(2 * log)
     text = "σ = ΔS/ε sqrt(2 ln(1.25/ζ)), ζ = e^-ε"
     note = f"ζ = {zeta:.3g} stands where a δ belongs. " + RAW_GRADIENTS
     return _published(value, "σ", "eq. (2)", text, note)
@@ -45,6 +46,15 @@ def budget_split(
         for symbol, value in values.items()
     )
     return first, second, third
+
+
+def theorem_2_epsilon(epsilon: float) -> Published:
+    """Theorem 2: the whole budget, at the delta of section V.A."""
+    note = "One round, with ζ in place of δ in eq. (2). " + RAW_GRADIENTS
+    return Published(
+        positive("epsilon", epsilon), "ε", "DP-FedAGS, Theorem 2 and section V.A",
+        "ε = ε1 + ε2 + ε3", "client", note, 0.001,
+    )  # fmt: skip
 
 
 def section_4_scale(sensitivity: float, q: float, epsilon_part: float) -> Published:
