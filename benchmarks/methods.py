@@ -6,10 +6,13 @@
 with its 95 % interval by Student's t, and for each ordering the difference of the paired seeds at
 equal proved statements. With `--only`, trials of other names are kept from the file that is there.
 
-`python benchmarks/methods.py --docs` writes `docs/results.md` from all of these files.
+`python benchmarks/methods.py PAPER --search [--only NAME]` tries every combination of the grids of
+the trials, on held-back training records with a seed that is not reported, and writes
+`results/search_PAPER.json`. What it finds best is then written into the study by hand.
 
-A study is a list of `Trial`s and `Ordering`s (benchmarks/trials.py). Settings that were searched
-must have been searched on held-back training records, with seeds that are not reported.
+`python benchmarks/methods.py --docs` writes `docs/results.md` from the files `methods_*.json`.
+
+A study is a list of `Trial`s and `Ordering`s (benchmarks/trials.py).
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from measure import RESULTS, facts
-from trials import Figures, Study, judged, summary, trained
+from trials import HELD_BACK, SEARCH_SEED, Figures, Study, judged, searched, summary, trained
 
 CASES = Path(__file__).parent / "cases"
 DOCS = Path(__file__).parent.parent / "docs" / "results.md"
@@ -51,6 +54,17 @@ def train(given: Study, only: str, seeds: list[int], device: str, path: Path) ->
             print(line(trial.name, runs[-1]), flush=True)
         found[trial.name] = {**summary(trial, runs), "machine": machine(device)}
         path.write_text(json.dumps(body(given, found), indent=1) + "\n")
+
+
+def search(given: Study, only: str, device: str, path: Path) -> None:
+    """The grids of all trials that have one; the file is whole after each trial."""
+    found: Figures = json.loads(path.read_text())["trials"] if only and path.exists() else {}
+    for trial in given.trials:
+        if trial.grid and only in trial.name:
+            found[trial.name] = searched(trial, device)
+            scored = f"{HELD_BACK} held-back training records, seed {SEARCH_SEED}"
+            told = {"machine": machine(device), "scored on": scored, "trials": found}
+            path.write_text(json.dumps(told, indent=1) + "\n")
 
 
 def kept(path: Path, given: Study, only: str) -> dict[str, Figures]:
@@ -190,6 +204,7 @@ def main() -> None:
     parser.add_argument("--seeds", help="in place of the study's own, such as 0,1,2")
     parser.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--search", action="store_true", help="try the grids, on held-back records")
     parser.add_argument("--docs", action="store_true", help="write docs/results.md and stop")
     given = parser.parse_args()
     if given.docs:
@@ -197,6 +212,9 @@ def main() -> None:
     if given.paper is None:
         parser.error("PAPER is missing; or --docs")
     chosen = study(given.paper)
+    if given.search:
+        path = given.json or RESULTS / f"search_{given.paper}.json"
+        return search(chosen, given.only, given.device, path)
     seeds = [int(word) for word in given.seeds.split(",")] if given.seeds else list(chosen.seeds)
     path = given.json or RESULTS / f"methods_{given.paper}.json"
     return train(chosen, given.only, seeds, given.device, path)

@@ -14,26 +14,22 @@ The search looked at real digits: what it chose is outside of every statement, a
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from measure import RESULTS, facts
+from trials import HELD_BACK, SEARCH_SEED, candidates, held_back
 
 from confide.data import load
-from confide.data.dataset import Dataset
 from confide.engine.running import Run, run
 from confide.engine.spending import Budget
 from confide.methods import CATALOGUE
 from confide.runfiles.reading import QUICK_START, read
 from confide.runfiles.runfile import parse
 
-HELD_BACK = 10_000
-SEARCH_SEED = 1000
 CLIENT = Budget(1.5, 1e-4, "client", "world")
 RECORD = Budget(4.0, 1.6e-6, "record", "server")
 
@@ -55,24 +51,6 @@ CANDIDATES: dict[str, tuple[Budget | None, dict[str, tuple[Any, ...]]]] = {
         {"T": (20,), "B": (50.0,), "C": (0.3, 1.0), "eta": (1.0, 2.0, 4.0), "beta": (0.5, 0.7)},
     ),
 }  # fmt: skip
-
-
-def held_back(data: Dataset) -> Dataset:
-    """The last training digits in the place of the test digits."""
-    return replace(
-        data,
-        x_train=data.x_train[:-HELD_BACK],
-        y_train=data.y_train[:-HELD_BACK],
-        x_test=data.x_train[-HELD_BACK:],
-        y_test=data.y_train[-HELD_BACK:],
-        columns={},
-    )
-
-
-def candidates(values: dict[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
-    """One dictionary of fields for each combination."""
-    for combination in itertools.product(*values.values()):
-        yield dict(zip(values, combination, strict=True))
 
 
 def search(only: list[str]) -> dict[str, Any]:

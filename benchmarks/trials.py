@@ -7,12 +7,14 @@ same; otherwise it says that they cannot be compared.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from math import inf
 from typing import Any
 
 from confide.data import federate, load
+from confide.data.dataset import Dataset
 from confide.engine.running import Run, run
 from confide.engine.spending import Budget
 from confide.methods.making import make
@@ -22,7 +24,10 @@ SAME = 1e-3
 """Two proved epsilons are equal when they differ by no more than this share: what a calibrated
 noise may leave of its budget."""
 
+HELD_BACK = 10_000
+SEARCH_SEED = 1000
 Figures = dict[str, Any]
+Values = Mapping[str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,8 @@ class Trial:
     """One method at one setting, trained with every seed.
 
     `reach` is the mean held-out accuracy that it promises (an error for a regression, from above).
-    `budget` sets the noise; `keep_noise`: the budget ends the run instead.
+    `budget` sets the noise; `keep_noise`: the budget ends the run instead. `grid`: the values of
+    each setting that a search tries.
     """
 
     name: str
@@ -47,6 +53,7 @@ class Trial:
     validation: float = 0.0
     public: float = 0.0
     note: str = ""
+    grid: Values = field(default_factory=dict[str, tuple[Any, ...]])
 
 
 @dataclass(frozen=True)
@@ -83,11 +90,15 @@ class Study:
                     )
 
 
-def trained(trial: Trial, seed: int, device: str = "auto") -> Figures:
-    """One run's figures; held-out records are looked at once, after the last round."""
+def trained(trial: Trial, seed: int, device: str = "auto", searching: bool = False) -> Figures:
+    """One run's figures; held-out records are looked at once, after the last round.
+
+    In a search the test records are not looked at: held-back training records stand in for them.
+    """
     method: Any = make(trial.method, trial.settings)
+    data = load(trial.data)
     federation = federate(
-        load(trial.data), trial.clients, trial.partition, seed,
+        held_back(data) if searching else data, trial.clients, trial.partition, seed,
         validation=trial.validation, public=trial.public,
     )  # fmt: skip
     done = run(
@@ -95,6 +106,36 @@ def trained(trial: Trial, seed: int, device: str = "auto") -> Figures:
         calibrate=not trial.keep_noise, delta=trial.delta, device=device, evaluate_every=10**9,
     )  # fmt: skip
     return figures(done)
+
+
+def searched(trial: Trial, device: str = "auto") -> list[Figures]:
+    """Every combination of the trial's grid, the best first, with a seed that is not reported."""
+    rows: list[Figures] = []
+    for values in candidates(trial.grid):
+        tried = replace(trial, settings={**trial.settings, **values})
+        found = trained(tried, SEARCH_SEED, device, searching=True)
+        told = {name: found[name] for name in ("metric", "score", "loss", "rounds", "seconds")}
+        rows.append({**values, **told})
+        print(trial.name, rows[-1], flush=True)
+    return sorted(rows, key=lambda row: sign(row["metric"]) * row["score"], reverse=True)
+
+
+def candidates(values: Values) -> Iterator[dict[str, Any]]:
+    """One dictionary of fields for each combination."""
+    for combination in itertools.product(*values.values()):
+        yield dict(zip(values, combination, strict=True))
+
+
+def held_back(data: Dataset, records: int = HELD_BACK) -> Dataset:
+    """The last training records in the place of the test records."""
+    return replace(
+        data,
+        x_train=data.x_train[:-records],
+        y_train=data.y_train[:-records],
+        x_test=data.x_train[-records:],
+        y_test=data.y_train[-records:],
+        columns={},
+    )
 
 
 def figures(done: Run) -> Figures:
@@ -125,10 +166,9 @@ def figures(done: Run) -> Figures:
 def summary(trial: Trial, runs: Sequence[Figures]) -> Figures:
     """A trial with its runs, their mean and its interval, and whether that is what was promised."""
     score = spread([one["score"] for one in runs])
-    error = runs[0]["metric"] == "error"
     reached = None
     if trial.reach is not None:
-        reached = score.mean <= trial.reach if error else score.mean >= trial.reach
+        reached = sign(runs[0]["metric"]) * (score.mean - trial.reach) >= 0
     return {
         **asdict(trial),
         "metric": runs[0]["metric"],
@@ -148,8 +188,8 @@ def judged(ordering: Ordering, trials: Mapping[str, Figures]) -> Figures:
     """
     better, worse = trials[ordering.better], trials[ordering.worse]
     pairs = [(a, b) for a in better["runs"] for b in worse["runs"] if a["seed"] == b["seed"]]
-    sign = -1.0 if better["metric"] == "error" else 1.0
-    gain = spread([sign * (a["score"] - b["score"]) for a, b in pairs])
+    up = sign(better["metric"])
+    gain = spread([up * (a["score"] - b["score"]) for a, b in pairs])
     both = [(proved(a, ordering.row), proved(b, ordering.row)) for a, b in pairs]
     epsilons = [max(pair[side][0] for pair in both) for side in (0, 1)]
     if not all(alike(first, second) for first, second in both):
@@ -166,6 +206,11 @@ def judged(ordering: Ordering, trials: Mapping[str, Figures]) -> Figures:
         "delta": both[0][0][1],
         "verdict": verdict,
     }
+
+
+def sign(metric: str) -> float:
+    """Whether more is better."""
+    return -1.0 if metric == "error" else 1.0
 
 
 def proved(one: Figures, row: tuple[str, str]) -> tuple[float, float]:
