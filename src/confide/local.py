@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import sqrt
 from typing import TYPE_CHECKING, Protocol
+
+from confide.schedules import Schedule, between, check_rate, rate_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -65,7 +67,7 @@ class Step(Protocol):
 class SGD:
     """w - eta g, with the usual momentum and weight decay."""
 
-    eta: float = 0.1
+    eta: float | Schedule = 0.1
     momentum: float = 0.0
     decay: float = 0.0
     gradients = 1
@@ -88,7 +90,7 @@ class SAM:
     Generalization, 2021.
     """
 
-    eta: float = 0.1
+    eta: float | Schedule = 0.1
     rho: float = 0.5
     momentum: float = 0.0
     decay: float = 0.0
@@ -121,7 +123,7 @@ class Prox:
     2020.
     """
 
-    eta: float = 0.1
+    eta: float | Schedule = 0.1
     mu: float = 0.1
     momentum: float = 0.0
     decay: float = 0.0
@@ -185,7 +187,7 @@ class Blur:
     positive. It shapes training and proves nothing: the clip that follows does.
     """
 
-    eta: float = 0.1
+    eta: float | Schedule = 0.1
     strength: float = 0.1
     radius: float = 1.0
     momentum: float = 0.0
@@ -220,7 +222,7 @@ def descend(step: Descent, w: Tensor, g: Tensor, course: Course) -> None:
         before = course.velocity
         course.velocity = g.clone() if before is None else before.mul_(step.momentum).add_(g)
         g = course.velocity
-    w.sub_(g, alpha=step.eta)
+    w.sub_(g, alpha=rate_of(step.eta, course.taken))
 
 
 def norm(x: Tensor) -> float:
@@ -228,21 +230,8 @@ def norm(x: Tensor) -> float:
     return sqrt(float(x.double().square().sum()))
 
 
-def between(step: object, field: str, least: float, most: float = inf, above: bool = False) -> None:
-    """Refuse a setting outside of its range."""
-    value = getattr(step, field)
-    fine = isinstance(value, int | float) and not isinstance(value, bool) and value < inf
-    if not fine or not least <= value <= most or (above and value == least):
-        start = f"above {least:g}" if above else f"at least {least:g}"
-        limit = f" and at most {most:g}" if most < inf else ""
-        raise ValueError(
-            f"{type(step).__name__}: {field} = {value!r}, "
-            f"allowed is a finite number {start}{limit}."
-        )
-
-
 def check_descent(step: Descent) -> None:
     """A rate above 0, momentum below 1, no negative decay."""
-    between(step, "eta", 0, above=True)
+    check_rate(step)
     between(step, "momentum", 0, 1)
     between(step, "decay", 0)

@@ -22,6 +22,7 @@ from confide.engine.rounds import Local, Round, Upload
 from confide.local import SGD, Course
 from confide.losses import Loss
 from confide.randomness import Key, Stream
+from confide.schedules import rate_of
 from confide.stages import Clip, ClipLayers, Gaussian
 from confide.stages.stage import Shared, Stage
 
@@ -247,12 +248,12 @@ def trained(shop: Workshop, job: Job, local: Local, streams: Streams, client: in
     memory = recalled(shop, client) if local.remembers else None
     course = Course(job.model, job.sent, memory)
     w = job.model.clone()
-    fused = plain_rate(local)
+    fused = is_plain(local)
     shop.gradient.seed_dropout(int(streams.own("dropout").uint64(1)[0]) >> 1)
     for chosen in batches(local, streams.own("records"), len(x)):
         part = torch.from_numpy(chosen)
         bx, by = x[part], y[part]
-        if fused is None or not len(bx) or not shop.gradient.descend(w, bx, by, fused):
+        if not (fused and len(bx) and fused_step(shop, local, w, bx, by, course.taken)):
             batch = Batch(shop, local, streams, bx, by)
             local.step(w, batch, course)
             check_calls(local, batch)
@@ -283,13 +284,18 @@ def records(shop: Workshop, client: int, dtype: torch.dtype) -> tuple[Tensor, Te
     return (x.to(dtype) if x.is_floating_point() else x), y
 
 
-def plain_rate(local: Local) -> float | None:
-    """The learning rate if a step is w - eta times the mean gradient and nothing else."""
+def is_plain(local: Local) -> bool:
+    """Whether a step is w - eta times the mean gradient and nothing else."""
     step = local.step
     if type(step) is not SGD or step.momentum or step.decay:  # a subclass may do anything
-        return None
-    ordinary = not local.example and not local.batch and local.divisor(2) == 2
-    return step.eta if ordinary else None
+        return False
+    return not local.example and not local.batch and local.divisor(2) == 2
+
+
+def fused_step(shop: Workshop, local: Local, w: Tensor, x: Tensor, y: Tensor, taken: int) -> bool:
+    """Let the gradient itself move w, without writing a gradient down; False: it cannot."""
+    assert isinstance(local.step, SGD)
+    return shop.gradient.descend(w, x, y, rate_of(local.step.eta, taken))
 
 
 def check_calls(local: Local, batch: Batch) -> None:

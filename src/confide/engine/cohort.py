@@ -123,7 +123,7 @@ class Cohort:
         for step in range(crew.steps):
             part = state.first(crew.at_work(step))
             batch = Batches(table, step, crew, part.numbers, total)
-            course = Courses(start, job.sent, part.memory, part.velocity)
+            course = Courses(start, job.sent, part.memory, part.velocity, step)
             move(local.step, part.w, batch, course)
         course = Courses(start, job.sent, state.memory)
         return w, remembered(local.step, w, course, crew.taken(self.device))

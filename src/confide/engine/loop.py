@@ -326,7 +326,7 @@ class Loop:
     def remedy(self, r: Round) -> str:
         """The setting that a model without numbers most likely comes from."""
         eta = getattr(r.local.step, "eta", None)
-        rate = "learning rate" if eta is None else f"learning rate than eta = {eta:g}"
+        rate = "learning rate" if eta is None else f"learning rate than eta = {eta}"
         return f"a smaller {rate}, or a clip, would prevent that (settings: {self.method})."
 
     def evaluate(self, r: Round) -> dict[str, Any]:

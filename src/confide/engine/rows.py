@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from confide.engine.gradients.dropout import FIRST, PARTS, SECOND, STEP, WORD, Dropout, signed
 from confide.local import SAM, SGD, Blur, Descent, Prox, Scaffold
+from confide.schedules import rate_of
 
 
 class Gradients(Protocol):
@@ -33,6 +34,7 @@ class Courses:
     sent: Mapping[str, Tensor]
     memory: Tensor | None = None
     velocity: Tensor | None = None
+    taken: int = 0
 
 
 def move(step: object, w: Tensor, gradient: Gradients, course: Courses) -> None:
@@ -78,14 +80,14 @@ def descend(step: Descent, w: Tensor, g: Tensor, course: Courses) -> None:
     if step.momentum:
         assert course.velocity is not None
         g = course.velocity.mul_(step.momentum).add_(g)
-    w.sub_(g, alpha=step.eta)
+    w.sub_(g, alpha=rate_of(step.eta, course.taken))
 
 
 def remembered(step: object, w: Tensor, course: Courses, taken: Tensor) -> Tensor | None:
     """What `Scaffold.remember` keeps for every row that took a step; others keep what they had."""
     if not isinstance(step, Scaffold):
         return None
-    moved = (course.start - w) / (taken.clamp(min=1) * step.eta).to(w.dtype).unsqueeze(1)
+    moved = (course.start - w) / (taken.clamp(min=1).to(w.dtype) * step.eta).unsqueeze(1)
     if course.memory is not None:
         moved = moved + course.memory
     return moved - course.sent["control"] if "control" in course.sent else moved

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf
 
 from confide.accounting.filters import PlannedMeter
@@ -106,11 +107,37 @@ def spent(plan: Plan, sizes: Sizes, key: CellKey, delta: float | None) -> Cell:
     cells: list[Cell] = []
     for group, client in groups(plan, sizes):
         derived = [
-            (derive(r if client is None else r.for_client(client), sizes), n) for r, n in plan
+            (derived_once(r, sizes) if client is None else derive(r.for_client(client), sizes), n)
+            for r, n in plan
         ]
         ways = arguments(key, derived)
         cells.append(best([cell_by(key, way, at, group) for way in ways]))
     return max(cells, key=lambda c: c.epsilon)
+
+
+@dataclass(frozen=True, eq=False)
+class Same:
+    """A round by its identity: it has no hash of its own, and a plan keeps its rounds."""
+
+    round: Round
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same object."""
+        return isinstance(other, Same) and self.round is other.round
+
+    def __hash__(self) -> int:
+        """Of the object, not of its fields."""
+        return id(self.round)
+
+
+def derived_once(r: Round, sizes: Sizes) -> dict[CellKey, tuple[Way, ...]]:
+    """What a round of the plan gives away: asked for again whenever somebody watches."""
+    return _derived(Same(r), sizes)
+
+
+@lru_cache(maxsize=1 << 12)
+def _derived(one: Same, sizes: Sizes) -> dict[CellKey, tuple[Way, ...]]:
+    return derive(one.round, sizes)
 
 
 def affordable(plan: Plan, sizes: Sizes, budget: Budget) -> int:

@@ -51,7 +51,8 @@ class Plain:
 
     def rows(self, w: Tensor, x: Tensor, y: Tensor) -> Iterator[Tensor]:
         """Each example's gradient, in turn."""
-        self._masks.next_batch()
+        if len(x):  # an empty batch draws no masks, in any strategy
+            self._masks.next_batch()
         for i in range(len(x)):
             module = self.flat.at(w)
             self._masks.restart(torch.tensor([i], device=x.device))

@@ -55,6 +55,8 @@ class Vmapped:
         return torch.cat([w.new_zeros(0, len(w)), *self._pieces(w, x, y)])
 
     def _pieces(self, w: Tensor, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+        if not len(x):
+            return
         self.flat.module.train()
         self._masks.next_batch()
         step = max(1, ROWS // (len(w) * w.itemsize))
