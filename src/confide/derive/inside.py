@@ -40,7 +40,8 @@ def at_device(r: Round, train: dict[str, Upload], sizes: Sizes, unit: str) -> Re
 def inside(r: Round, train: dict[str, Upload], sizes: Sizes, unit: str) -> Release:
     """Noise in the local steps: an upload made of their iterates is post-processing of it.
 
-    That needs that nothing else has seen raw data: no memory, no loss, no second look.
+    That needs that nothing else has seen raw data: no loss, no second look, and no memory but that
+    of a step, which is made of noisy gradients (docs/proofs/memory.md).
     """
     claim = Claim(Relation.REPLACE_ONE, length=sizes.dim)
     raw = looks_again(r.local, train)
@@ -60,7 +61,7 @@ def looks_again(local: Local, train: dict[str, Upload]) -> str:
 
     The engine's own `loss` is one of these things, whatever its upload says about it.
     """
-    if local.remembers:
+    if local.remembers and not hasattr(local.step, "remember"):
         return "the client's own state has seen raw data, and noise in the local steps misses it"
     if local.step.losses:
         return "a local step looks at raw losses, and noise on gradients misses them"
@@ -69,22 +70,31 @@ def looks_again(local: Local, train: dict[str, Upload]) -> str:
 
 
 def record_in_batches(local: Local, sizes: Sizes) -> Release:
-    """One record: the batch sum is its channel, the sampler its coin."""
+    """One record: the batch sum is its channel, the sampler its coin.
+
+    A client that remembers gets no credit for the coin: every batch counts as if it held the
+    record, which is what an observer would see at the worst who is told the draw.
+    """
     sampler, gradients = local.sampler, local.step.gradients
     c = fold(local.example, Claim(sampler.relation, length=sizes.dim))
     c = averaged(local, fold(local.batch, summed(c, sampler.size(sizes.records))), sizes.records)
-    drawn = sampler.amplify(repeated(c.event, gradients), sizes.records)
+    drawn = repeated(c.event, gradients)
+    if not local.remembers:
+        drawn = sampler.amplify(drawn, sizes.records)
     if c.open and isinstance(sampler, Poisson):
         # Noise of each example: the number of examples must not differ, so replace-one, for which
         # a Poisson coin buys only joint convexity.
         c = fold(local.example, Claim(Relation.REPLACE_ONE, length=sizes.dim))
         c = averaged(local, fold(local.batch, summed(c, None)), sizes.records)
-        drawn = MixedDpEvent(sampler.q, repeated(c.event, gradients))
+        drawn = repeated(c.event, gradients)
+        if not local.remembers:
+            drawn = MixedDpEvent(sampler.q, drawn)
     # Each example of a batch of public size can break its bound.
     terms = sampler.m if isinstance(sampler, Epoch) else sampler.size(sizes.records) or 1
     uses = local.steps * gradients * terms
     out = released(c, repeated(drawn, local.steps), "participations", uses)
-    return replace(out, sampler=sampler.words(sizes.records))
+    words = sampler.words(sizes.records)
+    return replace(out, sampler=f"{words}, without credit" if local.remembers else words)
 
 
 def batch_of_client(local: Local, sizes: Sizes) -> Claim:

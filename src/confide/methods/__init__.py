@@ -70,6 +70,7 @@ def pair(name: str, where: str, paper: str, unit: str) -> tuple[Named, Named]:
 CATALOGUE: dict[str, Entry] = dict((
     alone("fedavg", "fedavg:FedAvg", "McMahan et al. 2017", "none"),
     *pair("dp-fedavg", "dp_fedavg:DPFedAvg", "McMahan et al. 2018", "client"),
+    alone("dp-fedavg-adaptive", "adaptive:DPFedAvgAdaptive", "Andrew et al. 2021", "client"),
     *pair("dp-fedsam", "dp_fedsam:DPFedSAM", "Shi et al. 2023", "client"),
     *pair("dp-fedsam-topk", "dp_fedsam:DPFedSAMTopK", "Shi et al. 2023", "client"),
     *pair("fed-smp-randk", "fed_smp:FedSMPRandK", "Hu et al. 2022", "client"),
@@ -80,6 +81,7 @@ CATALOGUE: dict[str, Entry] = dict((
     alone("fedsgd", "fedsgd:FedSGD", "McMahan et al. 2017", "none"),
     alone("fedprox", "fedprox:FedProx", "Li et al. 2020", "none"),
     alone("scaffold", "scaffold:SCAFFOLD", "Karimireddy et al. 2020", "none"),
+    alone("dp-scaffold", "dp_scaffold:DPScaffold", "Noble et al. 2022", "record"),
     *pair("fed-sdp", "fed_sdp:FedSDP", "Wei et al. 2021", "client"),
     *pair("fed-cdp", "fed_cdp:FedCDP", "Wei et al. 2021", "record"),
     *pair("fed-cdp-decay", "fed_cdp:FedCDPDecay", "Wei et al. 2021", "record"),
