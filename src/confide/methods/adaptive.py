@@ -1,6 +1,7 @@
 """DP-FedAvg with adaptive clipping: the bound follows a quantile of the updates' lengths.
 
 Andrew, Thakkar, McMahan, Ramaswamy: Differentially Private Learning with Adaptive Clipping, 2021.
+docs/papers/beyond.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """DP-SCAFFOLD: local steps along noisy gradients, corrected by control variates.
 
 Noble, Bellet, Dieuleveut: Differentially Private Federated Learning on Heterogeneous Data, 2022.
+docs/papers/beyond.md.
 """
 
 from __future__ import annotations
