@@ -214,10 +214,16 @@ def arguments(
 
 
 def best(options: list[Cell]) -> Cell:
-    """The least epsilon under the first relation that has one; else every reason."""
+    """The least epsilon under the first relation that has one; else every reason.
+
+    What is proved for any two inputs (replace-one) is proved for an input and none (zero-out).
+    """
     proved = [c for c in options if c.status == "proved"]
     if proved:
-        return min((c for c in proved if c.relation == proved[0].relation), key=lambda c: c.epsilon)
+        told = {proved[0].relation}
+        if told == {str(Relation.ZERO_OUT)}:
+            told.add(str(Relation.REPLACE_ONE))
+        return min((c for c in proved if c.relation in told), key=lambda c: c.epsilon)
     reasons = list(dict.fromkeys(c.reason for c in options))
     return replace(options[0], reason="; and ".join(reasons))
 

@@ -195,8 +195,10 @@ def check_alike(r: Round, held: list[Account]) -> None:
                 raise Refused("clients that were planned alike are given numbers of their own")
 
 
-def starts(plan: Plan, sizes: Sizes, held: list[Account]) -> bool:
-    """Whether the first planned round fits into every filter."""
+def starts(plan: Plan, sizes: Sizes, held: list[Account], budget: Budget | None = None) -> bool:
+    """Whether the first planned round fits into every filter, and the budget's row has one."""
+    if budget is not None and any(o.key == budget.key and not o.cap.limits for o in held):
+        return False
     costs = {charge.accounts[0]: charge.spend for charge in charges(plan[0][0], sizes, held)}
     return all(
         not one.cap.limits

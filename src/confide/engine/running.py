@@ -159,7 +159,7 @@ def run(
     if adapting.adapts(method):
         at, own = delta if budget is None else budget.delta, None if calibrate else budget
         held = adapting.accounts(plan, sizes, at, own)
-        fits = adapting.starts(plan, sizes, held)
+        fits = adapting.starts(plan, sizes, held, own)
     else:
         afford = None if budget is None else spending.affordable(plan, sizes, budget)
         fits = afford != 0

@@ -91,6 +91,12 @@ CATALOGUE: dict[str, Entry] = dict((
     *pair("udp-crd", "udp_crd:UDPCRD", "Wei et al. 2022", "record"),
     *pair("udp-lei", "udp_lei:UDPLei", "Wei et al. 2022", "record"),
     *pair("udp-optimal", "udp_optimal:UDPOptimal", "Wei et al. 2022", "record"),
+    *pair("ldp-fed", "ldp_fed:LDPFed", "Truex et al. 2020", "client"),
+    *pair("ldp-fl", "ldp_fl:LDPFL", "Sun et al. 2021", "client"),
+    alone("cldp-sgd", "cldp_sgd:CLDPSGD", "Girgis et al. 2021", "client"),
+    *pair("cofel-avg", "cofel_avg:COFELAvg", "Lian et al. 2021", "client"),
+    *pair("rdp-pfl", "rdp_pfl:RDPPFL", "Wei et al. 2023", "record"),
+    *pair("als-dpfl", "als_dpfl:ALSDPFL", "Ling et al. 2023", "record"),
     alone("dp-bandmf", "dp_bandmf:DPBandMF", "Choquette-Choo et al. 2023", "client"),
     *pair("dp-fedags", "dp_fedags:DPFedAGS", "Zhang et al. (DP-FedAGS)", "client"),
 ))
