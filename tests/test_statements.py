@@ -8,7 +8,12 @@ from scipy.stats import binom
 
 from confide.accounting import gdp
 from confide.accounting.account import epsilon as account
-from confide.accounting.events import GaussianDpEvent, LaplaceBothDpEvent, SelfComposedDpEvent
+from confide.accounting.events import (
+    BinomialDpEvent,
+    GaussianDpEvent,
+    LaplaceBothDpEvent,
+    SelfComposedDpEvent,
+)
 from confide.accounting.relations import Refused, Relation
 from confide.aggregates import MeanOfPresent, WeightedMean
 from confide.channels import Each, Shuffle, Sum
@@ -270,6 +275,14 @@ def test_a_failing_bound_is_paid_for() -> None:
     hopeless = replace(rounded[1], failure=1e-4)
     r = replace(r, upload=(rounded[0], hopeless, Skellam(step, (4.0 / step) ** 2)))
     assert state([(r, 10)], sizes, delta=1e-4).cell("client", "server").status == "infinite"
+
+
+def test_no_epsilon_is_left_where_a_smaller_delta_has_none() -> None:
+    # cpSGD needs more noise for a smaller delta: 1e-3 has an epsilon, what failures leave has none.
+    event = BinomialDpEvent(1200, 0.5, 9.0, 3.0, 1.0, 16)
+    way = Release(event, Relation.ZERO_OUT, "all", fails=2.5e-4)
+    assert account(event, 1e-3, Relation.ZERO_OUT).epsilon < math.inf
+    assert epsilon_of(event, 1e-3, way, way.fails).epsilon == math.inf
 
 
 def test_failures_are_counted_for_every_use() -> None:

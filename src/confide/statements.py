@@ -319,6 +319,8 @@ def epsilon_of(event: DpEvent, delta: float, way: Release, fails: float) -> Answ
         following = account(event, left, way.relation)
         if following.epsilon <= e:
             return replace(following, epsilon=way.hops * e, delta=delta)
+        if following.epsilon == inf:
+            break
         answer = following
     return replace(answer, epsilon=inf, accountant="none")
 
