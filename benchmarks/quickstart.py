@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
@@ -35,20 +36,20 @@ RECORD = Budget(4.0, 1.6e-6, "record", "server")
 
 # Every combination of the values of a method is a candidate.
 CANDIDATES: dict[str, tuple[Budget | None, dict[str, tuple[Any, ...]]]] = {
-    "fedavg": (None, {"T": (30,), "m": (100,), "E": (1, 3), "eta": (0.1, 0.2)}),
+    "fedavg": (None, {"T": (30,), "m": (100,), "E": (1,), "eta": (0.1, 0.2)}),
     "dp-fedavg-c": (
         CLIENT,
-        {"T": (40, 60), "q": (0.1,), "C": (0.2, 0.3, 0.5), "E": (5,), "B": (10,), "decay": (0.0,),
+        {"T": (40,), "q": (0.1,), "C": (0.3, 0.5), "E": (5,), "B": (10,), "decay": (0.0,),
          "beta": (0.5, 0.8)},
-    ),
-    "dp-fedsam-c": (
-        CLIENT,
-        {"T": (40,), "q": (0.1,), "C": (0.3, 0.5), "rho": (0.02, 0.05, 0.1), "E": (3,), "B": (10,),
-         "decay": (0.0,), "beta": (0.5, 0.8)},
     ),
     "fed-cdp-c": (
         RECORD,
-        {"T": (20,), "B": (50.0,), "C": (0.3, 1.0), "eta": (1.0, 2.0, 4.0), "beta": (0.5, 0.7)},
+        {"T": (20,), "B": (60.0,), "C": (0.3, 1.0), "eta": (1.0, 2.0), "beta": (0.5,)},
+    ),
+    "dp-fedsam-c": (
+        CLIENT,
+        {"T": (40,), "q": (0.1,), "C": (0.3,), "rho": (0.02, 0.1), "E": (3,), "B": (10,),
+         "decay": (0.0,), "beta": (0.5, 0.8)},
     ),
 }  # fmt: skip
 
@@ -63,11 +64,13 @@ def search(only: list[str]) -> dict[str, Any]:
         rows: list[dict[str, Any]] = []
         for fields in candidates(values):
             method = CATALOGUE[name].load()(**fields)
+            began = processor()
             done = run(
                 method, data, clients=1000, model="mlp", seed=SEARCH_SEED, budget=budget,
                 evaluate_every=fields["T"],
             )  # fmt: skip
-            rows.append({**asdict(done.method), **scored(done)})  # type: ignore[call-overload]
+            took = {"processor_seconds": processor() - began}
+            rows.append({**asdict(done.method), **scored(done), **took})  # type: ignore[call-overload]
             print(name, rows[-1], flush=True)
         found[name] = {
             "budget": None if budget is None else asdict(budget),
@@ -83,7 +86,12 @@ def scored(done: Run) -> dict[str, Any]:
         for c in done.statement.cells
         if c.of == "update" and c.status == "proved"
     }
-    return {"accuracy": done.accuracy, "epsilon": proved, "seconds": done.seconds}
+    return {"accuracy": done.accuracy, "epsilon": proved}
+
+
+def processor() -> float:
+    """Seconds that this process and its workers have computed, which other work does not change."""
+    return sum(os.times()[:4])
 
 
 def check(seeds: list[int]) -> dict[str, Any]:
@@ -94,11 +102,13 @@ def check(seeds: list[int]) -> dict[str, Any]:
         data = load("mnist")
         for name in file.methods:
             single = file.single(name, seed)
+            began = processor()
             done = run(
                 single.built(), data, clients=file.data.clients, model=file.model.name, seed=seed,
                 evaluate_every=file.run.evaluate_every,
             )  # fmt: skip
-            rows.append({"method": name, "seed": seed, **scored(done)})
+            took = {"seconds": done.seconds, "processor_seconds": processor() - began}
+            rows.append({"method": name, "seed": seed, **scored(done), **took})
             print(rows[-1], flush=True)
     return {"scored on": "the 10,000 test digits", "rows": rows}
 
