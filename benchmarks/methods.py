@@ -1,7 +1,7 @@
 """Every method of a paper trained for real, with seeds, intervals and the orderings it claims.
 
-`python benchmarks/methods.py PAPER [--only NAME] [--seeds 0,1,2] [--device cpu]` trains what
-`benchmarks/cases/PAPER.py` (with `_` for `-`) calls `STUDY`. After every trial it writes
+`python benchmarks/methods.py PAPER [--only NAME] [--seeds 0,1,2] [--device cpu] [--jobs 4]` trains
+what `benchmarks/cases/PAPER.py` (with `_` for `-`) calls `STUDY`. After every trial it writes
 `results/methods_PAPER.json`: machine, commit, settings, each seed's figures and statement, the mean
 with its 95 % interval by Student's t, and for each ordering the difference of the paired seeds at
 equal proved statements. With `--only`, trials of other names are kept from the file that is there.
@@ -19,14 +19,30 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from importlib import import_module
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from measure import RESULTS, facts
-from trials import HELD_BACK, SEARCH_SEED, Figures, Study, judged, searched, summary, trained
+from trials import (
+    HELD_BACK,
+    SEARCH_SEED,
+    Figures,
+    Study,
+    candidates,
+    judged,
+    sign,
+    summary,
+    trained,
+    tried,
+)  # fmt: skip
 
 CASES = Path(__file__).parent / "cases"
+MOST = 1000
 DOCS = Path(__file__).parent.parent / "docs" / "results.md"
 
 
@@ -42,29 +58,63 @@ def papers() -> list[str]:
     return sorted(path.stem.replace("_", "-") for path in CASES.glob("[a-z]*.py"))
 
 
-def train(given: Study, only: str, seeds: list[int], device: str, path: Path) -> None:
+def train(given: Study, only: str, seeds: list[int], at: Place, path: Path) -> None:
     """Every trial with every seed; the file is whole after each trial."""
     found = kept(path, given, only)
-    for trial in given.trials:
-        if only and only not in trial.name:
-            continue
-        runs: list[Figures] = []
-        for seed in seeds:
-            runs.append(trained(trial, seed, device))
-            print(line(trial.name, runs[-1]), flush=True)
-        found[trial.name] = {**summary(trial, runs), "machine": machine(device)}
-        path.write_text(json.dumps(body(given, found), indent=1) + "\n")
+    chosen = [trial for trial in given.trials if not only or only in trial.name]
+    with at.pool() as pool:
+        waiting = {t.name: [pool.submit(trained, t, s, *at.given) for s in seeds] for t in chosen}
+        for trial in chosen:
+            runs: list[Figures] = []
+            for one in waiting[trial.name]:
+                runs.append(one.result())
+                print(line(trial.name, runs[-1]), flush=True)
+            found[trial.name] = {**summary(trial, runs), "machine": at.facts()}
+            path.write_text(json.dumps(body(given, found), indent=1) + "\n")
 
 
-def search(given: Study, only: str, device: str, path: Path) -> None:
-    """The grids of all trials that have one; the file is whole after each trial."""
+def search(given: Study, only: str, at: Place, path: Path) -> None:
+    """The grids of all trials that have one, the best first; the file is whole after each trial."""
     found: Figures = json.loads(path.read_text())["trials"] if only and path.exists() else {}
-    for trial in given.trials:
-        if trial.grid and only in trial.name:
-            found[trial.name] = searched(trial, device)
+    chosen = [trial for trial in given.trials if trial.grid and only in trial.name]
+    with at.pool() as pool:
+        waiting = {
+            trial.name: [pool.submit(tried, trial, v, *at.given) for v in candidates(trial.grid)]
+            for trial in chosen
+        }
+        for trial in chosen:
+            rows = [one.result() for one in waiting[trial.name]]
+            rows.sort(key=lambda row: sign(row["metric"]) * row["score"], reverse=True)
+            print(trial.name, *rows, sep="\n", flush=True)
+            found[trial.name] = rows
             scored = f"{HELD_BACK} held-back training records, seed {SEARCH_SEED}"
-            told = {"machine": machine(device), "scored on": scored, "trials": found}
+            told = {"machine": at.facts(), "scored on": scored, "trials": found}
             path.write_text(json.dumps(told, indent=1) + "\n")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where runs are made, and how many at once."""
+
+    device: str
+    jobs: int
+
+    @property
+    def given(self) -> tuple[str, int | None]:
+        """What a run is told."""
+        return self.device, None if self.jobs == 1 else max(1, (os.cpu_count() or 1) // self.jobs)
+
+    def pool(self) -> ProcessPoolExecutor:
+        """A process for each run that is made at once."""
+        return ProcessPoolExecutor(self.jobs, mp_context=get_context("spawn"))
+
+    def facts(self) -> dict[str, str]:
+        """The machine with its accelerator, if it is used."""
+        import torch
+
+        used = self.device != "cpu" and torch.cuda.is_available()
+        more = {"accelerator": torch.cuda.get_device_name()} if used else {}
+        return {**facts(), **more, "runs at once": str(self.jobs)}
 
 
 def kept(path: Path, given: Study, only: str) -> dict[str, Figures]:
@@ -89,14 +139,6 @@ def body(given: Study, found: dict[str, Figures]) -> Figures:
     }
 
 
-def machine(device: str) -> dict[str, str]:
-    """The machine with its accelerator, if it is used."""
-    import torch
-
-    used = device != "cpu" and torch.cuda.is_available()
-    return {**facts(), **({"accelerator": torch.cuda.get_device_name()} if used else {})}
-
-
 def line(name: str, one: Figures) -> str:
     """A run at a glance."""
     rows = ", ".join(
@@ -118,7 +160,7 @@ def with_half(mean: float, half: float | None, percent: bool) -> str:
 def trial_cells(one: Figures) -> tuple[str, ...]:
     """A trial's row in the document."""
     percent, first = one["metric"] == "accuracy", one["runs"][0]
-    rows = [c for c in first["proved"] if c["row"].endswith("/update")]
+    rows = [c for c in first["proved"] if c["row"].endswith("/update") and c["epsilon"] < MOST]
     least = dict.fromkeys(c["row"].removesuffix("/update") for c in rows)
     told = [
         f"{row} {max(c['epsilon'] for c in rows if c['row'] == f'{row}/update'):.4g}"
@@ -173,8 +215,8 @@ def document() -> None:
         "`benchmarks/results/methods_*.json`: no number here was typed. Scores are means over the "
         "seeds on held-out records, with 95 % intervals by Student's t. An ordering is judged by "
         "the differences seed by seed, at equal proved statements; it is undecided while the "
-        "interval of the difference holds 0. Proved rows are those of the update; side releases "
-        "have rows of their own in each file.\n",
+        "interval of the difference holds 0. Proved rows are those of the update, up to an ε of "
+        f"{MOST}: a larger one says nothing. Side releases have rows of their own in each file.\n",
     ]
     for path in sorted(RESULTS.glob("methods_*.json")):
         read: dict[str, Any] = json.loads(path.read_text())
@@ -203,6 +245,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="trials with this in their name")
     parser.add_argument("--seeds", help="in place of the study's own, such as 0,1,2")
     parser.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
+    parser.add_argument("--jobs", type=int, default=1, help="runs at once; times suffer")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--search", action="store_true", help="try the grids, on held-back records")
     parser.add_argument("--docs", action="store_true", help="write docs/results.md and stop")
@@ -211,13 +254,13 @@ def main() -> None:
         return document()
     if given.paper is None:
         parser.error("PAPER is missing; or --docs")
-    chosen = study(given.paper)
+    chosen, at = study(given.paper), Place(given.device, given.jobs)
     if given.search:
         path = given.json or RESULTS / f"search_{given.paper}.json"
-        return search(chosen, given.only, given.device, path)
+        return search(chosen, given.only, at, path)
     seeds = [int(word) for word in given.seeds.split(",")] if given.seeds else list(chosen.seeds)
     path = given.json or RESULTS / f"methods_{given.paper}.json"
-    return train(chosen, given.only, seeds, given.device, path)
+    return train(chosen, given.only, seeds, at, path)
 
 
 if __name__ == "__main__":

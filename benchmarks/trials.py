@@ -90,7 +90,13 @@ class Study:
                     )
 
 
-def trained(trial: Trial, seed: int, device: str = "auto", searching: bool = False) -> Figures:
+def trained(
+    trial: Trial,
+    seed: int,
+    device: str = "auto",
+    workers: int | None = None,
+    searching: bool = False,
+) -> Figures:
     """One run's figures; held-out records are looked at once, after the last round.
 
     In a search the test records are not looked at: held-back training records stand in for them.
@@ -103,21 +109,18 @@ def trained(trial: Trial, seed: int, device: str = "auto", searching: bool = Fal
     )  # fmt: skip
     done = run(
         method, federation, model=trial.model, seed=seed, budget=trial.budget,
-        calibrate=not trial.keep_noise, delta=trial.delta, device=device, evaluate_every=10**9,
+        calibrate=not trial.keep_noise, delta=trial.delta, device=device, workers=workers,
+        evaluate_every=10**9,
     )  # fmt: skip
     return figures(done)
 
 
-def searched(trial: Trial, device: str = "auto") -> list[Figures]:
-    """Every combination of the trial's grid, the best first, with a seed that is not reported."""
-    rows: list[Figures] = []
-    for values in candidates(trial.grid):
-        tried = replace(trial, settings={**trial.settings, **values})
-        found = trained(tried, SEARCH_SEED, device, searching=True)
-        told = {name: found[name] for name in ("metric", "score", "loss", "rounds", "seconds")}
-        rows.append({**values, **told})
-        print(trial.name, rows[-1], flush=True)
-    return sorted(rows, key=lambda row: sign(row["metric"]) * row["score"], reverse=True)
+def tried(trial: Trial, values: Mapping[str, Any], device: str, workers: int | None) -> Figures:
+    """One combination of a grid, with a seed that is not reported."""
+    changed = replace(trial, settings={**trial.settings, **values})
+    found = trained(changed, SEARCH_SEED, device, workers, searching=True)
+    told = ("metric", "score", "loss", "rounds", "seconds")
+    return {**values, **{name: found[name] for name in told}}
 
 
 def candidates(values: Values) -> Iterator[dict[str, Any]]:

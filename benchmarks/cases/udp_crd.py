@@ -12,7 +12,7 @@ from confide.engine.spending import Budget
 IID = {"kind": "iid", "records": 800}
 FOUR_DIGITS = {"kind": "classes", "classes": 4, "records": 800}
 UNBALANCED = {"kind": "unbalanced", "low": 400, "high": 1200}
-GRID = {"C": (0.3, 1.0, 3.0), "eta": (0.25, 0.5, 1.0, 2.0)}
+GRID = {"C": (0.1, 0.3, 1.0), "eta": (1.0, 2.0, 4.0, 8.0)}
 CHOSEN: dict[str, Any] = {"C": 1.0, "eta": 0.5}
 
 
