@@ -70,6 +70,11 @@ def test_table_6_is_what_the_methods_publish(name: str, L: int, data: str) -> No
     assert claim is not None and claim.value == pytest.approx(printed, abs=1e-4)
 
 
+# docs/papers/fed-cdp.md: for a record to the server, and for a client to the world under Fed-SDP.
+SOUND = {"mnist": 2.3026, "cifar10": 2.6214, "lfw": 2.3380, "adult": 0.8868, "cancer": 0.3973}
+SUMMED = {"mnist": 0.4557, "cifar10": 0.4557, "lfw": 0.3471, "adult": 0.1242, "cancer": 0.0471}
+
+
 # Fed-CDP ----------------------------------------------------------------------------------------
 
 
@@ -82,6 +87,7 @@ def test_the_sound_values_beside_table_6(data: str) -> None:
     assert cell.relation == "replace-one"
     assert cell.sampler == f"{B} of {records} without replacement"
     assert cell.epsilon == pytest.approx(without_replacement(z, records, B, 100 * T), rel=1e-4)
+    assert cell.epsilon == pytest.approx(SOUND[data], abs=1e-4)
     if data == "mnist":
         assert z == pytest.approx(3.873, abs=5e-4)
         assert cell.epsilon == pytest.approx(2.302615, abs=5e-6)
@@ -183,6 +189,17 @@ def test_the_sum_of_a_fixed_cohort(noise: str) -> None:
     assert (cell.relation, cell.sampler) == ("replace-one", "100 of 1000 without replacement")
     assert cell.epsilon == pytest.approx(without_replacement(z, 1000, 100, 100), rel=1e-4)
     assert cell.epsilon == pytest.approx(fixed_size_bound(z, 0.1, 100), rel=1e-6)
+
+
+@pytest.mark.parametrize("data", COLUMNS)
+def test_the_sound_values_beside_table_6_of_fed_sdp(data: str) -> None:
+    T = COLUMNS[data][2]
+    at_server, at_client = (stated("fed-sdp", T=T, noise=noise) for noise in ("server", "client"))
+    for statement in (at_server, at_client):
+        assert statement.cell("client", "world").epsilon == pytest.approx(SUMMED[data], abs=1e-4)
+    mu = sqrt(T) * 2 * sqrt(M) / 6
+    server = at_client.cell("client", "server")
+    assert server.epsilon == pytest.approx(gaussian_epsilon(mu), rel=1e-5)
 
 
 def fixed_size_bound(z: float, q: float, T: int) -> float:
