@@ -68,16 +68,16 @@ def dp_fedags(world: World, m: Any) -> Vector:
     return w
 
 
-def own_weight(m: Any, world: World, client: int, loss: float, mean: float | None) -> float:
+def own_weight(m: Any, world: World, client: int, loss: float, told: list[float]) -> float:
     """The client's weight times the number of clients, from what is public and its own numbers."""
     by_size = 2 * world.sizes[client] / (min(world.sizes) + max(world.sizes))
-    by_loss = 1.0 if mean is None else loss / mean
+    by_loss = loss / max(sum(told) / len(told), 0.01 * m.L_max) if told else 1.0
     return (by_size + by_loss) / 2 if m.weights == "dynamic" else by_size
 
 
 def dp_fedags_c(world: World, m: Any) -> Vector:
     """Two groups by the last public aggregate, raw weights inside the clip, one joint release."""
-    w, before, mean = world.start(), world.start(), None
+    w, before, told = world.start(), world.start(), [0.0] * 0
     for t in range(ROUNDS):
         k = ceil(max(1 - t / m.T, m.omega) * DIM)
         order = sorted(range(DIM), key=lambda j: -abs(w[j] - before[j]))
@@ -93,7 +93,7 @@ def dp_fedags_c(world: World, m: Any) -> Vector:
         for client in world.poisson(t, m.q):
             loss = loss_of(world, w, client)
             g = summed_gradients(world, m, t, client, w)
-            g = own_weight(m, world, client, loss, mean) * g
+            g = own_weight(m, world, client, loss, told[-m.window :]) * g
             for name, places in groups.items():
                 part = np.zeros(DIM)
                 part[places] = g[places]
@@ -110,8 +110,56 @@ def dp_fedags_c(world: World, m: Any) -> Vector:
                 total[j] = sums[name][j] - std[name] * noise[j]  # drawn for -g
         if m.weights == "dynamic":
             losses += std["loss"] * float(world.stream(t, None, "publish loss").normal((1,))[0])
-            mean = max(losses / (m.q * world.M), 0.01 * m.L_max)
+            told.append(losses / (m.q * world.M))
         before, w = w, w - m.eta * total / (m.q * world.M)
+    return w
+
+
+def dp_fedsnlc(world: World, m: Any) -> Vector:
+    """Noise on a whole update whose client's loss has changed by the share tau."""
+    w = world.start()
+    sigma = m.scale * m.Delta_S / m.epsilon * sqrt(2 * (log(1.25) + m.epsilon))
+    noisy = 0
+    for t in range(ROUNDS):
+        total, n = np.zeros(DIM), 0
+        for client in world.fixed(t, m.m):
+            g = summed_gradients(world, m, t, client, w)
+            before, after = loss_of(world, w, client), loss_of(world, w - m.eta * g, client)
+            g = shortened(g, m.C)
+            if abs(before - after) / before >= m.tau:
+                g -= sigma * m.C * world.stream(t, client, "upload update").normal((DIM,))
+                noisy += 1
+            total += world.sizes[client] * g
+            n += world.sizes[client]
+        w = w - m.eta * total / n
+    assert not m.scale or 0 < noisy < ROUNDS * m.m, "both kinds of updates belong into the test"
+    return w
+
+
+def dp_fedsnlc_c(world: World, m: Any) -> Vector:
+    """Two bounds, by what the released losses say; one joint release in every round."""
+    w, told, bounds = world.start(), [0.0] * 0, [0.0] * 0
+    for t in range(ROUNDS):
+        C = m.C
+        if len(told) >= 2 * m.window:
+            recent, older = (
+                max(sum(part) / m.window, 0.01 * m.L_max)
+                for part in (told[-m.window :], told[-2 * m.window : -m.window])
+            )
+            C = m.C if abs(older - recent) / older >= m.tau else m.C_N
+        total, losses = np.zeros(DIM), 0.0
+        for client in world.poisson(t, m.q):
+            by_size = 2 * world.sizes[client] / (min(world.sizes) + max(world.sizes))
+            total += shortened(by_size * summed_gradients(world, m, t, client, w), C)
+            losses += min(loss_of(world, w, client), m.L_max)
+        noise = world.stream(t, None, "publish update").normal((DIM,))
+        total -= m.sigma / sqrt(1 - m.loss_share) * C * noise
+        noise = world.stream(t, None, "publish loss").normal((1,))
+        losses += m.sigma / sqrt(m.loss_share) * m.L_max * float(noise[0])
+        told.append(losses / (m.q * world.M))
+        bounds.append(C)
+        w = w - m.eta * total / (m.q * world.M)
+    assert not m.sigma or set(bounds) == {m.C, m.C_N}, "both kinds of rounds belong into the test"
     return w
 
 
@@ -119,7 +167,7 @@ LOCAL = {"T": ROUNDS, "E": 2, "B": 3, "eta": 0.3}
 PRINTED = {**LOCAL, "m": 3, "C": 0.5, "epsilon": 9.0, "q": 3.0, "Delta_S": 0.8}
 CORRECTED = {
     **LOCAL, "q": 0.5, "C": 0.5, "C_N": 0.2, "omega": 0.5, "sigma": 0.6, "loss_share": 0.2,
-    "other_share": 0.3, "L_max": 1.2,
+    "other_share": 0.3, "L_max": 1.2, "window": 2,
 }  # fmt: skip
 OFF = {"weights": "fixed", "C": 1e12}
 FEDAVG = {"T": ROUNDS, "m": 3, "E": 2, "B": 3, "eta": 0.3}
@@ -158,7 +206,40 @@ CASES: dict[str, Case] = {
             ({"C_N": 0.0}, "C_N = 0.0"),
             ({"omega": 0.0}, "omega = 0.0"),
             ({"L_max": 0.0}, "L_max = 0.0"),
+            ({"window": 0}, "window = 0"),
             ({"loss_share": 0.9}, "loss_share + other_share"),
         ),
     ),
-}
+    "dp-fedsnlc": Case(
+        dp_fedsnlc,
+        {**LOCAL, "m": 3, "C": 0.5, "epsilon": 9.0, "Delta_S": 0.8, "tau": 0.3},
+        {"C": 1e12, "scale": 0.0},
+        FEDAVG,
+        wrong=(
+            *WRONG[:4],
+            ({"m": 7}, "m = 7"),
+            ({"scale": -1.0}, "scale = -1.0"),
+            ({"epsilon": 0.0}, "epsilon = 0.0"),
+            ({"tau": -0.1}, "tau = -0.1"),
+        ),
+    ),
+    "dp-fedsnlc-c": Case(
+        dp_fedsnlc_c,
+        {
+            **LOCAL, "q": 0.5, "C": 0.5, "C_N": 0.2, "tau": 0.3, "sigma": 0.3, "loss_share": 0.4,
+            "L_max": 1.2, "window": 1,
+        },
+        {"C": 1e12, "C_N": 1e12, "q": 1.0, "sigma": 0.0},
+        {**FEDAVG, "m": 6},
+        wrong=(
+            *WRONG[:4],
+            ({"q": 1.2}, "q = 1.2"),
+            ({"sigma": -0.1}, "sigma = -0.1"),
+            ({"C_N": 0.0}, "C_N = 0.0"),
+            ({"tau": -0.1}, "tau = -0.1"),
+            ({"L_max": 0.0}, "L_max = 0.0"),
+            ({"window": 0}, "window = 0"),
+            ({"loss_share": 1.0}, "loss_share = 1.0"),
+        ),
+    ),
+}  # fmt: skip

@@ -1,5 +1,6 @@
 """What DP-FedAGS proves at the paper's setting, beside what is published."""
 
+from dataclasses import replace
 from math import ceil, inf
 
 import numpy as np
@@ -9,18 +10,21 @@ from scipy.stats import norm
 from confide.accounting.events import PoissonSampledDpEvent
 from confide.accounting.relations import Relation
 from confide.derive import derive
-from confide.engine.rounds import Past, Sizes, published_of
+from confide.engine.adapting import as_planned
+from confide.engine.rounds import Past, Released, Sizes, published_of
 from confide.engine.running import run
 from confide.engine.spending import Budget, unrolled
 from confide.methods import CATALOGUE
+from confide.methods.dp_fedsnlc import DPFedSNLCC
 from confide.published import dp_fedags
+from confide.stages import Clip, Gaussian
 from confide.statements import Statement, state
 from methods.cases import CASES
 from methods.world import SEED, network
 
 SIZES = Sizes(100, 600, (60, 40))
-PRINTED = ("dp-fedags",)
-CORRECTED = ("dp-fedags-c",)
+PRINTED = ("dp-fedags", "dp-fedsnlc")
+CORRECTED = ("dp-fedags-c", "dp-fedsnlc-c")
 
 
 def stated(name: str, **settings: float | str) -> Statement:
@@ -28,16 +32,24 @@ def stated(name: str, **settings: float | str) -> Statement:
     return state(unrolled(method, SIZES), SIZES, published=published_of(method, SIZES))
 
 
-@pytest.mark.parametrize("weights", ["dynamic", "fixed"])
-@pytest.mark.parametrize("name", PRINTED)
-def test_as_printed_nothing_is_proved_for_anybody(name: str, weights: str) -> None:
-    statement = stated(name, weights=weights, scale=1e6)
+@pytest.mark.parametrize(
+    ("name", "settings", "raw"),
+    [
+        ("dp-fedags", {"weights": "dynamic"}, "size and loss"),
+        ("dp-fedags", {"weights": "fixed"}, "size"),
+        ("dp-fedsnlc", {}, "size"),
+        ("dp-fedsnlc", {"tau": 0.0}, "size"),
+    ],
+)
+def test_as_printed_nothing_is_proved_for_anybody(
+    name: str, settings: dict[str, str | float], raw: str
+) -> None:
+    statement = stated(name, scale=1e6, **settings)
     assert {cell.epsilon for cell in statement.cells} == {inf}
     for unit in ("record", "client"):
         for observer in ("server", "world"):
             reason = statement.cell(unit, observer).reason
-            assert "carry no noise" in reason or "without noise" in reason
-            raw = "size and loss" if weights == "dynamic" else "size"
+            assert "carry no noise" in reason or "leaves without noise" in reason
             assert f"{raw}: nothing has been done to hide it" in reason
     assert "raw data" in statement.cell("client", "device").reason
 
@@ -108,13 +120,42 @@ def test_one_coin_for_everything_a_client_sends(name: str) -> None:
         assert row.open  # who sees the sum before its noise
 
 
-@pytest.mark.parametrize("name", CORRECTED)
-def test_dynamic_and_fixed_weights_prove_the_same(name: str) -> None:
-    dynamic, fixed = (stated(name, weights=w, T=40) for w in ("dynamic", "fixed"))
-    first, second = (s.cell("client", "world").epsilon for s in (dynamic, fixed))
-    assert first == pytest.approx(second, rel=1e-6)
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("dp-fedags-c", {"weights": "dynamic"}),
+        ("dp-fedags-c", {"weights": "fixed"}),
+        ("dp-fedsnlc-c", {}),
+    ],
+)
+def test_at_equal_sigma_the_statement_is_that_of_dp_fedavg(
+    name: str, settings: dict[str, str | float]
+) -> None:
+    first = stated(name, T=40, **settings).cell("client", "world").epsilon
     known = stated("dp-fedavg-c", sigma=1.0, T=40).cell("client", "world")
     assert first == pytest.approx(known.epsilon, rel=1e-6)
+
+
+def test_a_round_that_is_not_significant_gives_away_what_was_planned() -> None:
+    method = DPFedSNLCC(window=1, tau=0.5)
+    losses = tuple(Released(t, "loss", 1.0, "world") for t in range(2))
+    planned, quiet = (method.round(Past(2, SIZES, released=seen)) for seen in ((), losses))
+    assert planned is not None and quiet is not None
+    bounds = [r.uploads["update"].stages[-1] for r in (planned, quiet)]
+    assert bounds == [Clip(method.C), Clip(method.C_N)]
+    assert as_planned(quiet, planned, SIZES)
+    louder = replace(quiet, publish={**quiet.publish, "update": (Gaussian(1e-3),)})  # pyright: ignore
+    assert not as_planned(louder, planned, SIZES)
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [([], True), ([2.0], True), ([2.0, 1.0], True), ([2.0, 1.9], False), ([1.0, 2.0], True)],
+)
+def test_a_released_loss_that_stands_still_is_not_significant(
+    seen: list[float], expected: bool
+) -> None:
+    assert DPFedSNLCC(window=1, tau=0.1).significant(seen) == expected
 
 
 @pytest.mark.parametrize("name", CORRECTED)

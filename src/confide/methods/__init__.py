@@ -99,6 +99,7 @@ CATALOGUE: dict[str, Entry] = dict((
     *pair("als-dpfl", "als_dpfl:ALSDPFL", "Ling et al. 2023", "record"),
     alone("dp-bandmf", "dp_bandmf:DPBandMF", "Choquette-Choo et al. 2023", "client"),
     *pair("cpsgd", "cpsgd:CpSGD", "Agarwal et al. 2018", "client"),
+    *pair("dp-fedsnlc", "dp_fedsnlc:DPFedSNLC", "Zhang et al. (DP-FedAGS)", "client"),
     *pair("dp-fedags", "dp_fedags:DPFedAGS", "Zhang et al. (DP-FedAGS)", "client"),
 ))
 # fmt: on

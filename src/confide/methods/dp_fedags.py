@@ -77,19 +77,17 @@ class DPFedAGS:
             beta=number(beta),
             std=self.scale * number(dp_fedags.eq_2_sigma(self.Delta_S, self.epsilon)) * self.C,
         )
-        return printed_round(self, (noise,), losses=self.weights == "dynamic")
+        update = Upload((Scale(1 / self.eta), Clip(self.C), noise), data="train")
+        return printed_round(self, update, losses=self.weights == "dynamic")
 
     def published(self, sizes: Sizes) -> Published | None:
         """Theorem 2; without noise it has no value."""
         return dp_fedags.theorem_2_epsilon(self.epsilon) if self.scale else None
 
 
-def printed_round(method: Any, noise: tuple[Stage, ...], losses: bool) -> Round:
-    """m clients send their summed gradients clipped and noised, and raw sizes and losses."""
-    uploads = {
-        "update": Upload((Scale(1 / method.eta), Clip(method.C), *noise), data="train"),
-        "size": Upload((), length=1, data="train", value=size),
-    }
+def printed_round(method: Any, update: Upload, losses: bool) -> Round:
+    """m clients send this, their raw sizes and, if they are weighed by them, their raw losses."""
+    uploads = {"update": update, "size": Upload((), length=1, data="train", value=size)}
     if losses:
         uploads["loss"] = Upload((), length=1, data="train")
     return Round(
@@ -121,6 +119,7 @@ class DPFedAGSC:
     loss_share: float = 0.02
     other_share: float = 0.1
     L_max: float = 4.0
+    window: int = 10
     weights: str = "dynamic"
     name: ClassVar = "dp-fedags-c"
     paper: ClassVar = PAPER
@@ -148,7 +147,12 @@ class DPFedAGSC:
         parts = {"update": Part(significant, self.C, 1 - self.loss_share - self.other_share)}
         if others:
             parts["rest"] = Part(others, self.C_N, self.other_share)
-        return weighted_round(self, past, parts)
+        dynamic = self.weights == "dynamic"
+        if dynamic:
+            parts["loss"] = Part((), self.L_max, self.loss_share)
+        seen = past.values("loss")
+        L = mean_loss(seen[-self.window :], self.L_max) if seen else None
+        return weighted_round(self, past, parts, Weighed(self.eta, records(past), dynamic, L))
 
 
 @dataclass(frozen=True)
@@ -160,36 +164,25 @@ class Part:
     share: float
 
 
-def weighted_round(method: Any, past: Past, parts: dict[str, Part]) -> Round:
-    """These parts of w_k g_k and, for dynamic weights, the losses: clipped sums, noised at once."""
+def weighted_round(method: Any, past: Past, parts: dict[str, Part], weigh: Weighed) -> Round:
+    """Clipped sums of these parts of w_k g_k, and of the losses, all noised under one coin."""
     expected = method.q * past.public.clients
-    dynamic = method.weights == "dynamic"
-    weigh = Weighed(
-        method.eta,
-        (past.public.records + past.public.largest) / 2,
-        dynamic,
-        mean_loss(past, method.L_max),
-    )
-    uploads = {
-        name: Upload((*part.mask, Clip(part.bound)), data="train", value=weigh)
-        for name, part in parts.items()
-    }
-    if dynamic:
-        uploads["loss"] = Upload((Clip(method.L_max),), length=1, data="train")
-        parts = {**parts, "loss": Part((), method.L_max, method.loss_share)}
     whole = sum(part.share for part in parts.values())
+
+    def upload(name: str, part: Part) -> Upload:
+        if name == "loss":
+            return Upload((Clip(part.bound),), length=1, data="train")
+        return Upload((*part.mask, Clip(part.bound)), data="train", value=weigh)
+
+    def noise(part: Part) -> Gaussian:
+        return Gaussian(method.sigma * sqrt(whole / part.share) * part.bound / expected)
+
     return Round(
         cohort=Poisson(method.q),
         local=Local(SGD(method.eta), method.E, Epoch(method.B, partial=True)),
-        upload=uploads,
+        upload={name: upload(name, part) for name, part in parts.items()},
         channel=Sum(),
-        publish={
-            name: (
-                Gaussian(method.sigma * sqrt(whole / part.share) * part.bound / expected),
-                *part.mask,
-            )
-            for name, part in parts.items()
-        },
+        publish={name: (noise(part), *part.mask) for name, part in parts.items()},
         server=Add(method.eta),
     )
 
@@ -198,8 +191,8 @@ def weighted_round(method: Any, past: Past, parts: dict[str, Part]) -> Round:
 class Weighed:
     """-w_k g_k, w_k = (n_k / n + L_k / L) / 2: eq. (37) times the number of clients.
 
-    `n` is a public number of records, `L` the last released noisy mean of losses; before the first
-    all losses count as equal. Nothing is proved here: the clip that follows it does.
+    `n` is a public number of records, `L` a released noisy mean of losses; before the first all
+    losses count as equal. Nothing is proved here: the clip that follows it does.
     """
 
     eta: float
@@ -215,10 +208,14 @@ class Weighed:
         return done.update * (weight / self.eta)
 
 
-def mean_loss(past: Past, L_max: float) -> float | None:
-    """The last released noisy mean of the losses, kept away from 0."""
-    seen = past.values("loss")
-    return max(seen[-1], LEAST_LOSS * L_max) if seen else None
+def mean_loss(released: list[float], L_max: float) -> float:
+    """The mean of released noisy means of losses, kept away from 0."""
+    return max(sum(released) / len(released), LEAST_LOSS * L_max)
+
+
+def records(past: Past) -> float:
+    """A public number of records: the middle of the least and the largest."""
+    return (past.public.records + past.public.largest) / 2
 
 
 def masks(past: Past, k: int) -> tuple[tuple[Stage, ...], tuple[Stage, ...]]:
@@ -251,7 +248,7 @@ def number(printed: Published) -> float:
 
 def check(method: Any) -> None:
     """Refuse settings that make no sense."""
-    wholes(method, *(f for f in ("T", "m", "E", "B") if hasattr(method, f)))
+    wholes(method, *(f for f in ("T", "m", "E", "B", "window") if hasattr(method, f)))
     for field in ("eta", "C", "C_N", "epsilon", "Delta_S", "L_max", "loss_share", "other_share"):
         if hasattr(method, field):
             between(method, field, 0, above=True)
