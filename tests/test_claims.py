@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,6 +65,20 @@ def test_scaling_leaves_the_release_alone(bound: float, variance: float, by: flo
     assert isinstance(before, GaussianDpEvent)
     assert isinstance(after, GaussianDpEvent)
     assert after.noise_multiplier == pytest.approx(before.noise_multiplier, rel=1e-8)
+
+
+@pytest.mark.parametrize("z", [0.1, 1.0, 10.0, 0.5, 2.0, 1.25, 3.7])
+def test_a_clip_that_follows_the_answers_leaves_the_multiplier(z: float) -> None:
+    """C and noise in proportion: whatever rounding does on the way, the event is the same."""
+    found: set[float] = set()
+    for C in np.exp(np.random.default_rng(0).normal(size=300)):
+        for clients in (8, 10, 60, 3400):
+            c = Claim(Relation.ADD_REMOVE, length=3).mapped(l2=C).pool().scaled(1 / clients)
+            event = c.event_of(Noise("gaussian", (z * C / clients) ** 2))
+            assert isinstance(event, GaussianDpEvent)
+            found.add(event.noise_multiplier)
+    assert len(found) == 1
+    assert z * (1 - 2e-9) <= found.pop() <= z
 
 
 @given(st.floats(1e-12, 1e12))

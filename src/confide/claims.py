@@ -228,6 +228,9 @@ def as_bound(value: float) -> float:
 
 
 def rounded_down(multiplier: float) -> float:
-    """Nine significant digits, never up, so that equal rounds compare equal after arithmetic."""
-    digits = 10.0 ** (9 - floor(log10(multiplier)))
-    return floor(multiplier * digits * (1 - 1e-15)) / digits
+    """Nine significant digits, never up, so that equal rounds compare equal after arithmetic.
+
+    What arithmetic makes of a number with so few digits, powers of ten included, is that number.
+    """
+    digits = 10.0 ** (9 - floor(log10(multiplier * (1 + 1e-14))))
+    return floor(multiplier * digits * (1 - 1e-14)) / digits

@@ -25,7 +25,8 @@ Row = dict[str, Any]
 
 
 def trace(r: Round, sizes: Sizes) -> list[Row]:
-    """The `round` field of a plan: place, vector, stage, claim."""
+    """The `round` field of a plan: place, vector, stage, claim; client 0's where clients differ."""
+    r = r.for_client(0)
     sampler = r.local.sampler
     c = Claim(sampler.relation, length=sizes.dim)
     rows, c = walk("example", "gradient", r.local.example, c)

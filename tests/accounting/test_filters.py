@@ -256,10 +256,10 @@ def test_a_hundred_thousand_clients() -> None:
     epsilons = np.random.default_rng(2).choice([1.0, 2.0, 4.0], 100_000)
     budgets = filters.PersonalBudgets(epsilons, np.full(100_000, 1e-6), ADD_REMOVE)
     event = POISSON(0.01, GAUSSIAN(2.0))
-    start = time.perf_counter()
+    start = time.process_time()
     budgets.spend(None, event)
     one = budgets.left(7, event)
-    assert time.perf_counter() - start < 0.1
+    assert time.process_time() - start < 0.1
     every = budgets.left_each(event)
     assert every[7] == one
     assert np.array_equal(np.unique(epsilons[every >= every.max() - 1]), [4.0])

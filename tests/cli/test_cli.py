@@ -209,6 +209,35 @@ def test_a_round_alone_can_be_planned(capsys: pytest.CaptureFixture[str], tmp_pa
     assert all(c["epsilon"] == "inf" for c in answer["statement"])  # pyright: ignore
 
 
+COLUMNS = """
+from dataclasses import dataclass
+from confide import All, Clip, Gaussian, Round
+from confide.stages import PerClient
+@dataclass(frozen=True)
+class M:
+    clients = 6
+    records = 5
+    layers = (4,)
+    adapts = {adapts}
+    def round(self, past):
+        if past.t == 3:
+            return None
+        return Round(All(), upload=(Clip(1.0), Gaussian(PerClient((4.0, 8.0) * 3))))
+"""
+
+
+@pytest.mark.parametrize("adapts", [False, True])
+def test_a_plan_has_a_row_for_every_group_and_a_filters_cap(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, adapts: bool
+) -> None:
+    (tmp_path / "m.py").write_text(COLUMNS.format(adapts=adapts))
+    answer = ask(capsys, "plan", f"{tmp_path / 'm.py'}:M")
+    rows: list[dict[str, object]] = answer["statement"]  # pyright: ignore
+    found = [r for r in rows if (r["unit"], r["observer"]) == ("client", "server")]
+    assert [r["group"] for r in found] == ["3 clients like client 0", "3 clients like client 1"]
+    assert {r["accountant"] for r in found} == {"GDP filter" if adapts else "gdp"}
+
+
 @pytest.mark.parametrize("words", [["account", *ACCOUNT[1:], "--delta", "1e-5"], ["plan", EXAMPLE]])
 def test_people_get_a_table(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
     assert main(words) == 0
