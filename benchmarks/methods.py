@@ -58,10 +58,10 @@ def papers() -> list[str]:
     return sorted(path.stem.replace("_", "-") for path in CASES.glob("[a-z]*.py"))
 
 
-def train(given: Study, only: str, seeds: list[int], at: Place, path: Path) -> None:
+def train(given: Study, only: list[str], seeds: list[int], at: Place, path: Path) -> None:
     """Every trial with every seed; the file is whole after each trial."""
     found = kept(path, given, only)
-    chosen = [trial for trial in given.trials if not only or only in trial.name]
+    chosen = [trial for trial in given.trials if not only or trial.name in only]
     with at.pool() as pool:
         waiting = {t.name: [pool.submit(trained, t, s, *at.given) for s in seeds] for t in chosen}
         for trial in chosen:
@@ -73,10 +73,10 @@ def train(given: Study, only: str, seeds: list[int], at: Place, path: Path) -> N
             path.write_text(json.dumps(body(given, found), indent=1) + "\n")
 
 
-def search(given: Study, only: str, at: Place, path: Path) -> None:
+def search(given: Study, only: list[str], at: Place, path: Path) -> None:
     """The grids of all trials that have one, the best first; the file is whole after each trial."""
     found: Figures = json.loads(path.read_text())["trials"] if only and path.exists() else {}
-    chosen = [trial for trial in given.trials if trial.grid and only in trial.name]
+    chosen = [trial for trial in given.trials if trial.grid and (not only or trial.name in only)]
     with at.pool() as pool:
         waiting = {
             trial.name: [pool.submit(tried, trial, v, *at.given) for v in candidates(trial.grid)]
@@ -117,7 +117,7 @@ class Place:
         return {**facts(), **more, "runs at once": str(self.jobs)}
 
 
-def kept(path: Path, given: Study, only: str) -> dict[str, Figures]:
+def kept(path: Path, given: Study, only: list[str]) -> dict[str, Figures]:
     """With `only`, what an earlier call found about trials that are still in the study."""
     if not only or not path.exists():
         return {}
@@ -242,7 +242,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("paper", nargs="?", choices=papers())
-    parser.add_argument("--only", default="", help="trials with this in their name")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="this trial; may be repeated"
+    )
     parser.add_argument("--seeds", help="in place of the study's own, such as 0,1,2")
     parser.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
     parser.add_argument("--jobs", type=int, default=1, help="runs at once; times suffer")
@@ -255,6 +257,9 @@ def main() -> None:
     if given.paper is None:
         parser.error("PAPER is missing; or --docs")
     chosen, at = study(given.paper), Place(given.device, given.jobs)
+    for name in given.only:
+        if name not in [trial.name for trial in chosen.trials]:
+            parser.error(f"--only {name}: there are {[trial.name for trial in chosen.trials]}")
     if given.search:
         path = given.json or RESULTS / f"search_{given.paper}.json"
         return search(chosen, given.only, at, path)
