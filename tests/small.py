@@ -9,11 +9,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from confide.aggregates import MeanOfPresent
+from confide.aggregates import Mean, MeanOfPresent
 from confide.channels import Sum
 from confide.cohorts import All, Cohort, Epoch, Poisson
 from confide.data import Dataset, Federation, load
-from confide.engine.rounds import Local, Past, Round
+from confide.engine.client import Outcome
+from confide.engine.rounds import Local, Past, Round, Upload
 from confide.local import SGD
 from confide.stages import Clip, Gaussian
 
@@ -83,6 +84,42 @@ class Private:
             upload=(Clip(self.C),),
             channel=Sum(),
             publish=(Gaussian(self.sigma * self.C / (self.q * past.public.clients)),),
+        )
+
+
+def first_value(done: Outcome) -> torch.Tensor:
+    """What a client is asked for beside its update."""
+    return done.update[:1].clone()
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """Noise that follows what was published; the plan is five rounds of multiplier sigma."""
+
+    sigma: float = 2.0
+    then: float = 1.0  # of the rounds after the first answer
+    T: int = 5
+    q: float | None = None
+    adapts = True
+    noise_field = "sigma"
+
+    def round(self, past: Past) -> Round | None:
+        """Clip, and noise by what the last answer was."""
+        if past.t == self.T:
+            return None
+        seen = past.values("bit")
+        sigma = self.sigma * (self.then if seen else 1.0)
+        cohort = All() if self.q is None else Poisson(self.q)
+        return Round(
+            cohort=cohort,
+            local=Local(SGD(0.1)),
+            upload={
+                "update": Upload((Clip(1.0),)),
+                "bit": Upload((Clip(1.0),), length=1, data="train", value=first_value),
+            },
+            channel=Sum(),
+            aggregate=Mean(by=8.0),
+            publish={"update": (Gaussian(sigma / 8),), "bit": (Gaussian(10.0),)},
         )
 
 

@@ -5,52 +5,19 @@ from math import inf, sqrt
 from pathlib import Path
 
 import pytest
-from torch import Tensor
 
 from confide.accounting import gdp
 from confide.accounting.filters import FILTER_ORDERS, RenyiFilter, least_epsilon
 from confide.accounting.relations import Relation
-from confide.aggregates import Mean
 from confide.channels import Sum
 from confide.cohorts import All, Poisson
-from confide.engine.client import Outcome
 from confide.engine.loop import RunFailed
-from confide.engine.rounds import Local, Past, Round, Upload
+from confide.engine.rounds import Local, Past, Round
 from confide.engine.running import Run, run
 from confide.engine.spending import Budget
 from confide.local import SGD
 from confide.stages import Clip, Gaussian, PerClient
-from small import federation, mlp
-
-
-@dataclass(frozen=True)
-class Chooser:
-    """Noise that follows what was published; the plan is five rounds of multiplier sigma."""
-
-    sigma: float = 2.0
-    then: float = 1.0  # of the rounds after the first answer
-    T: int = 5
-    q: float | None = None
-    adapts = True
-    noise_field = "sigma"
-
-    def round(self, past: Past) -> Round | None:
-        if past.t == self.T:
-            return None
-        seen = past.values("bit")
-        sigma = self.sigma * (self.then if seen else 1.0)
-        cohort = All() if self.q is None else Poisson(self.q)
-        return Round(
-            cohort=cohort,
-            local=Local(SGD(0.1)),
-            upload={
-                "update": Upload((Clip(1.0),)),
-                "bit": Upload((Clip(1.0),), length=1, data="train", value=first_value),
-            },
-            channel=Sum(),
-            aggregate=Mean(by=8.0),
-            publish={"update": (Gaussian(sigma / 8),), "bit": (Gaussian(10.0),)},
-        )
+from small import Chooser, federation, mlp
 
 
 @dataclass(frozen=True)
@@ -77,10 +44,6 @@ class Moves:
             channel=Sum(),
             publish=(Gaussian(C / 4),),
         )
-
-
-def first_value(done: Outcome) -> Tensor:
-    return done.update[:1].clone()
 
 
 def trained(method: object, **more: object) -> Run:

@@ -1,27 +1,21 @@
 """A run that is killed goes on to the uninterrupted run's bits, metrics and ledger."""
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
-import small
 from confide.cohorts import Epoch, Fixed
-from confide.engine import checkpoint, directory, loop, running
+from confide.engine import loop
 from confide.engine.checkpoint import CheckpointError
 from confide.engine.loop import RunFailed
 from confide.engine.rounds import Local, Upload
 from confide.engine.running import Run, run
 from confide.ledger import Ledger
 from confide.local import Scaffold
-from small import Anything, Private, federation, mlp, plain, total
+from small import Anything, Chooser, Private, federation, mlp, plain, total
 
 SCAFFOLD = Anything(
     plain(
@@ -29,8 +23,9 @@ SCAFFOLD = Anything(
         Fixed(4),
         upload={"update": Upload(), "control": Upload()},
     ),
-    T=4,
+    T=3,
 )
+T = TypeVar("T")
 
 
 class Killed(BaseException):
@@ -60,57 +55,64 @@ def same(out: Path, whole: Run, done: Run) -> None:
     assert charged(out) == charged(whole.dir)
 
 
-POINTS: list[tuple[Any, str]] = [
-    (Ledger, "intend"),
-    (loop.Loop, "totals"),
-    (loop.Loop, "publish"),
-    (Ledger, "done"),
-    (loop.Loop, "accept"),
-    (loop.Loop, "evaluate"),
-    (directory.Directory, "write_lines"),
-    (running, "save_checkpoint"),
-    (checkpoint.torch, "save"),
-]
+class Moments:
+    """Counts what a run makes durable, each once before and once after; kills at one of them."""
 
+    def __init__(self, patch: pytest.MonkeyPatch, kill_at: int | None = None) -> None:
+        """From now on."""
+        self.count, self.kill_at = 0, kill_at
+        rename, create, writing = Path.replace, Ledger.create, Ledger._writing
 
-def killing(what: Callable[..., Any], when: int, after: bool) -> Callable[..., Any]:
-    """The same function, that is killed before or after its n-th call."""
-    calls = 0
+        def renamed(draft: Path, target: Path) -> Path:
+            return self.around(lambda: rename(draft, target))
 
-    def killed(*given: Any, **named: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == when and not after:
-            raise Killed
-        out = what(*given, **named)
-        if calls == when:
-            raise Killed
+        def created(*given: Any) -> Ledger:
+            return self.around(lambda: create(*given))
+
+        @contextmanager
+        def written(ledger: Ledger) -> Iterator[Any]:
+            with writing(ledger) as given:
+                yield given
+                self.moment()  # not committed yet
+            self.moment()
+
+        patch.setattr(Path, "replace", renamed)
+        patch.setattr(Ledger, "create", created)
+        patch.setattr(Ledger, "_writing", written)
+
+    def around(self, what: Callable[[], T]) -> T:
+        self.moment()
+        out = what()
+        self.moment()
         return out
 
-    return killed
+    def moment(self) -> None:
+        self.count += 1
+        if self.count == self.kill_at:
+            raise Killed
 
 
-@pytest.fixture(scope="module")
-def wholes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
-    """The runs that nobody killed."""
-    place = tmp_path_factory.mktemp("whole")
-    methods = {"private": Private(), "scaffold": SCAFFOLD}
-    return {name: go(place / name, method) for name, method in methods.items()}
+METHODS = {"private": Private(T=3), "scaffold": SCAFFOLD, "adapting": Chooser(T=3)}
+"""Noise on the sum; memory of clients and a server's control; past answers and a filter."""
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize(("owner", "name"), POINTS, ids=[name for _, name in POINTS])
-@pytest.mark.parametrize("kind", ["private", "scaffold"])
-def test_every_commit_point(
-    kind: str, owner: Any, name: str, after: bool, wholes: dict[str, Run],
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    method = wholes[kind].method
-    with monkeypatch.context() as patch:
-        patch.setattr(owner, name, killing(getattr(owner, name), 2, after))
-        with pytest.raises(Killed):
-            go(tmp_path / "run", method)
-    same(tmp_path / "run", wholes[kind], go(tmp_path / "run", method, resume=True))
+@pytest.mark.parametrize("kind", METHODS)
+def test_every_commit_point(kind: str, tmp_path: Path) -> None:
+    """Files are renamed into place, the ledger commits: nothing else outlives a kill."""
+    method = METHODS[kind]
+    with pytest.MonkeyPatch.context() as patch:
+        moments = Moments(patch)
+        whole = go(tmp_path / "whole", method)
+    # For every round an intent and an end, metrics and a checkpoint after the second, and a model.
+    assert moments.count >= 2 * (2 * whole.rounds + 2 + 5)
+    for number in range(1, moments.count + 1):
+        out = tmp_path / str(number)
+        with pytest.MonkeyPatch.context() as patch:
+            Moments(patch, number)
+            with pytest.raises(Killed):
+                go(out, method)
+        begun = (out / "private" / "run.json").is_file()
+        same(out, whole, go(out, method, resume=begun))
 
 
 def test_a_finished_run_can_be_resumed_and_nothing_happens(tmp_path: Path) -> None:
@@ -144,57 +146,10 @@ def test_a_round_that_comes_out_otherwise_is_not_released_again(
 ) -> None:
     out = tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr(running, "save_checkpoint", killing(running.save_checkpoint, 1, False))
+        Moments(patch, 12)
         with pytest.raises(Killed):
             go(out, Private())
     digest = loop.digest
     monkeypatch.setattr(loop, "digest", lambda *v: digest(*v)[::-1])
     with pytest.raises((RunFailed, ValueError, Exception), match=r"other bits|other inputs|equal"):
         go(out, Private(), resume=True)
-
-
-SCRIPT = """
-import sys
-sys.path.insert(0, {tests!r})
-from pathlib import Path
-from small import Private, federation, mlp
-from confide.engine.running import run
-run(Private(T={rounds}), federation(), model=mlp(), workers=2, evaluate_every=1,
-    checkpoint_every=2, out=sys.argv[1], resume=sys.argv[2] == "resume")
-"""
-
-
-@pytest.mark.slow
-def test_five_real_kills(tmp_path: Path) -> None:
-    rounds = 30
-    script = tmp_path / "run.py"
-    tests = str(Path(small.__file__).parent)
-    script.write_text(SCRIPT.format(tests=tests, rounds=rounds))
-    whole = go(tmp_path / "whole", Private(T=rounds), workers=2)
-    out = tmp_path / "killed"
-    kills = 0
-    while kills < 5:
-        resume = "resume" if (out / "private" / "run.json").exists() else "new"
-        process = subprocess.Popen(
-            [sys.executable, str(script), str(out), resume], start_new_session=True
-        )
-        wait_for_rounds(out, 4 * (kills + 1), process)
-        if process.poll() is not None:
-            break
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        kills += 1
-    assert kills == 5
-    same(out, whole, go(out, Private(T=rounds), resume=True))
-
-
-def wait_for_rounds(out: Path, rounds: int, process: Any) -> None:
-    """Until the run's metrics have this many lines, or it ends."""
-    path = out / "public" / "metrics.jsonl"
-    for _ in range(6000):
-        if process.poll() is not None:
-            return
-        if path.exists() and len(path.read_text().splitlines()) >= rounds:
-            return
-        time.sleep(0.01)
-    raise AssertionError(json.dumps({"rounds": rounds, "never reached in": str(out)}))

@@ -219,9 +219,9 @@ def as_planned(r: Round, planned: Round, sizes: Sizes) -> bool:
     )
 
 
-def spent(ledger: Ledger, one: Account) -> float:
-    """The epsilon of what has been charged so far, had nothing been chosen; for those who watch."""
-    total = np.array(ledger.spent(one.name))
+def spent(ledger: Ledger, one: Account, rounds: int) -> float:
+    """The epsilon of what these rounds were charged, had nothing been chosen; to watch."""
+    total = np.array(ledger.spent(one.name, before=rounds))
     if not one.cap.scope.parts:
         return inf
     if not np.any(total):

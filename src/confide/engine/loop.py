@@ -358,7 +358,8 @@ class Loop:
     def spent_of(self, key: CellKey) -> float:
         """Epsilon so far for one row, for the worst group of clients."""
         if self.held is not None:
-            return max(adapting.spent(self.ledger, one) for one in self.held if one.key == key)
+            t = self.progress.t
+            return max(adapting.spent(self.ledger, one, t) for one in self.held if one.key == key)
         done = spending.first_rounds(self.plan, self.progress.t)
         return spending.spent(done, self.sizes, key, self.delta).epsilon
 

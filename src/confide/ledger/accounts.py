@@ -56,6 +56,16 @@ def latest(sql: sqlite3.Connection, account: int, parts: int) -> tuple[int, tota
     return (newest[0], totals.unpack(newest[1])) if newest else (0, totals.zero(parts))
 
 
+def before(sql: sqlite3.Connection, account: int, parts: int, round: int) -> totals.Vector:
+    """An account's total when this round had not been charged: the newest rows are the later."""
+    newest = sql.execute(
+        "SELECT total FROM charges JOIN spends ON spends.id = charges.spend JOIN releases ON "
+        "releases.id = spends.release WHERE account = ? AND round < ? ORDER BY n DESC LIMIT 1",
+        (account, round),
+    ).fetchone()
+    return totals.unpack(newest[0]) if newest else totals.zero(parts)
+
+
 def addressed(sql: sqlite3.Connection, charge: Charge, known: Caps) -> dict[int, tuple[str, Cap]]:
     """The accounts of a charge by row number; refused when one measures something else."""
     found: dict[int, tuple[str, Cap]] = {}

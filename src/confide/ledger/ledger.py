@@ -147,9 +147,16 @@ class Ledger:
                               "as spent: set `output` to the SHA-256 of its bytes")  # fmt: skip
         self.done(issue.intent.id, issue.output)
 
-    def spent(self, account: str) -> totals.Vector:
-        """What an account has spent, per part of its scope."""
-        return totals.spent(self._total(account)[1])
+    def spent(self, account: str, before: int | None = None) -> totals.Vector:
+        """What an account has spent, per part of its scope; `before` this round, if one is named.
+
+        A run that goes on after a kill may stand at a round that is charged already.
+        """
+        if before is None:
+            return totals.spent(self._total(account)[1])
+        with self._reading() as sql:
+            number, cap = accounts.find(sql, account, self._caps)
+            return totals.spent(accounts.before(sql, number, len(cap.limits), before))
 
     def left(self, account: str) -> totals.Vector:
         """What is left of each limit of an account, at least 0; one part above 0 is enough."""
