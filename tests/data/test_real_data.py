@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 import torch
 
+from confide.cohorts import Epoch, Fixed
 from confide.data import federate, load
 from confide.data.checksums import PACKED
+from confide.engine.rounds import Local
+from confide.engine.running import run
+from confide.local import SGD
 from confide.models import build
+from small import Anything, plain
 
 pytestmark = pytest.mark.data
 
@@ -72,3 +77,25 @@ def test_a_changed_file_is_refused(monkeypatch):
 def test_utkface_s_targets(target):
     data = load("utkface", target=target)
     assert np.array_equal(data.columns[target], data.y_train.numpy())
+
+
+def test_the_farms_learn_to_predict_their_wind():
+    data = load("wind", step=96)
+    farms = federate(data, None, {"kind": "column", "column": "farm"}, 0)
+    local = Local(SGD(0.1, momentum=0.9), 2, Epoch(16, partial=True))
+    done = run(Anything(plain(local), T=3), farms, workers=1)
+    mean = data.y_train.mean()
+    blind = float((data.y_test - mean).square().mean().sqrt())
+    assert done.metrics[-1]["rmse"] < blind
+    assert done.metrics[-1]["error"] < float((data.y_test - mean).abs().mean())
+
+
+@pytest.mark.parametrize(
+    ("name", "model"), [("femnist", "cnn2"), ("lfw", "cnn2"), ("adult", "svm")]
+)
+def test_real_sets_are_learned(name, model):
+    clients = federate(load(name), 10, {"kind": "dirichlet", "alpha": 1.0}, 0)
+    local = Local(SGD(0.1), 1, Epoch(20, partial=True))
+    done = run(Anything(plain(local, Fixed(5)), T=3), clients, model=model, workers=1)
+    majority = torch.bincount(clients.data.y_test).max() / len(clients.data.y_test)
+    assert done.accuracy > float(majority)

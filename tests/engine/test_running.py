@@ -126,6 +126,32 @@ def test_weights_by_size_need_a_cap_and_the_statement_says_that_sizes_are_public
     assert cell.epsilon < inf and "data sizes are public" in cell.assumptions
 
 
+@pytest.mark.parametrize("field", ["cap", "by"])
+def test_weights_without_public_numbers_are_refused(field: str) -> None:
+    with pytest.raises(ValueError, match=f"WeightedMean: {field} = inf, .* without a public cap"):
+        WeightedMean(**{"cap": 30.0, "by": 100.0, field: inf})
+
+
+NORMALISED = """
+from torch import nn
+
+def net():
+    return nn.Sequential(nn.Conv2d(1, 4, 5), nn.BatchNorm2d(4), nn.ReLU(), nn.AvgPool2d(8),
+                         nn.Flatten(), nn.Linear(36, 10))
+"""
+
+
+def test_batch_normalisation_is_refused_or_replaced(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(NORMALISED)
+    own = f"{tmp_path / 'net.py'}:net"
+    with pytest.raises(ValueError, match=r"of BatchNorm2d .*use `--set model\.norm=group`"):
+        go(Private(T=1), model=own)
+    done = go(Private(T=1), model=own, norm="group")
+    # Nothing but what is clipped and noised leaves: two convolution, norm and dense tensors each.
+    assert len(done.parameters) == 6
+    assert not any("running" in name for name in done.parameters)
+
+
 def test_scaffold_remembers_and_sends_its_control() -> None:
     local = Local(Scaffold(0.1), 2, Epoch(10, True), remembers=True)
     both = {"update": Upload(), "control": Upload()}

@@ -60,7 +60,7 @@ class Course:
         if "accuracy" in self.row:
             out.append(f"accuracy {self.row['accuracy']:.1%}")
         if "error" in self.row:
-            out.append(f"error {self.row['error']:.4g}")
+            out.append(f"error {self.row['error']:.4g}, rmse {self.row['rmse']:.4g}")
         if "loss" in self.row:
             out.append(f"loss {self.row['loss']:.3g}")
         return out

@@ -34,7 +34,7 @@ from confide.engine.client import Job, passed, shared_streams
 from confide.engine.public import ServersRecords
 from confide.engine.rounds import Method, Past, Released, Round, Sizes
 from confide.engine.spending import Budget, Plan
-from confide.engine.trainers import Scores, Trainer
+from confide.engine.trainers import Trainer
 from confide.ledger import BudgetSpent, Charge, Ledger, Release
 from confide.randomness import Key, Stream
 from confide.stages.correlated import Correlated, Echoes
@@ -332,7 +332,7 @@ class Loop:
     def evaluate(self, r: Round) -> dict[str, Any]:
         """One row of metrics, with what has been spent so far."""
         scores = self.trainer.evaluate(self.progress.model)
-        row: dict[str, Any] = {"round": self.progress.t, **figures(scores)}
+        row: dict[str, Any] = {"round": self.progress.t, **scores.figures()}
         if not isfinite(row["loss"]):
             raise Diverged(
                 f"round {self.progress.t - 1}: the loss is {row['loss']}; {self.remedy(r)} "
@@ -377,13 +377,6 @@ class Published:
 def value_of(vector: Tensor) -> Any:
     """A released number as a float, a vector as it is."""
     return float(vector) if vector.numel() == 1 else vector.clone()
-
-
-def figures(scores: Scores) -> dict[str, float]:
-    """Means from sums."""
-    if scores.error:
-        return {"error": scores.error / scores.records, "loss": scores.loss / scores.records}
-    return {"accuracy": scores.right / scores.records, "loss": scores.loss / scores.records}
 
 
 def looked_at(r: Round, records: NDArray[np.int64]) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import sqrt
 from typing import Protocol
 
 import torch
@@ -28,12 +29,14 @@ EVALUATED_AT_ONCE = 500
 
 @dataclass(frozen=True)
 class Scores:
-    """Sums over some test records."""
+    """Sums over some test records; of numbers to predict, the errors instead of what is right."""
 
     records: int = 0
     loss: float = 0.0
     right: int = 0
     error: float = 0.0
+    squared: float = 0.0
+    of_numbers: bool = False
 
     def plus(self, other: Scores) -> Scores:
         """Both together."""
@@ -42,7 +45,17 @@ class Scores:
             self.loss + other.loss,
             self.right + other.right,
             self.error + other.error,
+            self.squared + other.squared,
+            self.of_numbers or other.of_numbers,
         )
+
+    def figures(self) -> dict[str, float]:
+        """Accuracy, or mean absolute and root mean squared error; and the mean loss."""
+        loss = {"loss": self.loss / self.records}
+        if not self.of_numbers:
+            return {"accuracy": self.right / self.records, **loss}
+        rmse = sqrt(self.squared / self.records)
+        return {"error": self.error / self.records, "rmse": rmse, **loss}
 
 
 class Trainer(Protocol):
@@ -146,6 +159,7 @@ def scores(shop: Workshop, model: Tensor, start: int) -> Scores:
     outputs = shop.gradient.outputs(model, x)
     loss = float(shop.loss(outputs, y).double().sum())
     if data.classes is None:
-        error = float((outputs - y).abs().double().mean(1).sum())
-        return Scores(len(x), loss, 0, error)
+        off = (outputs - y).double()
+        error, squared = float(off.abs().mean(1).sum()), float(off.square().mean(1).sum())
+        return Scores(len(x), loss, 0, error, squared, True)
     return Scores(len(x), loss, int((outputs.argmax(1) == y).sum()))
