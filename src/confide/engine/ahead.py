@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
+from functools import partial
+from itertools import repeat
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -12,7 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from confide.randomness import Stream
-from confide.randomness.streams import Shape
+from confide.randomness.streams import Shape, count_of
+from confide.stages import Clip, ClipLayers, Gaussian
 from confide.stages.normal import words_of
 from confide.stages.stage import Shared, Stage
 
@@ -42,21 +45,28 @@ class Ahead(Generic[T]):
 
 
 class Drawn(Stream):
-    """A stream of which only normal values of one length, or their words, are wanted."""
+    """A stream of which only normal values, or their words, are wanted: a vector's, in pieces."""
 
     def __init__(self, source: Ahead[NDArray[Any]]) -> None:
         """What has been begun."""
         self._source = source
+        self._left: NDArray[Any] = np.empty(0)
 
     def normal(
         self, shape: Shape, dtype: type[np.float64] | type[np.float32] = np.float64
     ) -> NDArray[np.floating]:
         """The next values."""
-        return self._source.take().reshape(shape)
+        return self._next(count_of(shape)).reshape(shape)
 
     def uint64(self, shape: Shape) -> NDArray[np.uint64]:
         """The words that a GPU makes the next values of."""
-        return self._source.take().reshape(shape)
+        return self._next(count_of(shape)).reshape(shape)
+
+    def _next(self, count: int) -> NDArray[Any]:
+        if not len(self._left):
+            self._left = self._source.take()
+        given, self._left = self._left[:count], self._left[count:]
+        return given
 
 
 def drawn_for(stream: Stream, size: int, on_gpu: bool) -> NDArray[Any]:
@@ -65,6 +75,17 @@ def drawn_for(stream: Stream, size: int, on_gpu: bool) -> NDArray[Any]:
         return stream.normal((size,))
     words = stream.uint64(words_of(size)).view(np.int64)
     return torch.from_numpy(words).pin_memory().numpy().view(np.uint64)
+
+
+def ahead_of(
+    stages: Sequence[Stage], own: Stream, times: int, like: Tensor, pool: Executor
+) -> Stream:
+    """What these stages draw from in each of so many steps: Gaussian noise is drawn ahead."""
+    gaussians = sum(isinstance(stage, Gaussian) for stage in stages)
+    if not gaussians or not all(isinstance(s, Gaussian | Clip | ClipLayers) for s in stages):
+        return own
+    draw = partial(drawn_for, own, like.numel(), like.is_cuda)
+    return Drawn(Ahead(pool, iter(repeat(draw, times * gaussians))))
 
 
 def noise_of(

@@ -6,17 +6,20 @@ on the order of clients, nor on which process works on them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeGuard
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from confide.cohorts import Epoch, Fixed
 from confide.data.dataset import Federation
+from confide.engine.ahead import ahead_of
 from confide.engine.gradients import ExampleGradient, Gradient
 from confide.engine.rounds import Local, Round, Upload
 from confide.local import SGD, Course
@@ -42,6 +45,7 @@ class Workshop:
     """What it takes to train any client; a worker process has one of its own.
 
     `memory` holds a row for each client (SCAFFOLD's controls), and `remembered` which are filled.
+    Where there is a `pool`, its threads draw the noise of the next steps.
     """
 
     gradient: Gradient
@@ -51,6 +55,7 @@ class Workshop:
     key: Key
     memory: Tensor | None = None
     remembered: Tensor | None = None
+    pool: Executor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +196,10 @@ class Streams:
             self._own[purpose] = self._key.stream(self._t, self._client, purpose)
         return self._own[purpose]
 
+    def use(self, purpose: str, stream: Stream) -> None:
+        """From now on this one, which has the same draws."""
+        self._own[purpose] = stream
+
     def shared(self, purpose: str) -> Stream:
         """Public randomness of the round, from its start."""
         return shared_streams(self._key, self._t)(purpose)
@@ -217,7 +226,7 @@ def work(shop: Workshop, job: Job, client: int) -> dict[str, Tensor]:
     """Everything this client uploads in this round, as it leaves."""
     r = job.round.for_client(client)
     streams = Streams(shop.key, job.t, client)
-    done = trained(shop, job, r.local, streams, client)
+    done = trained(shop, job, r, streams, client)
     sent: dict[str, Tensor] = {}
     for name, upload in r.uploads.items():
         vector = quantity(name, upload, done)
@@ -242,17 +251,22 @@ def quantity(name: str, upload: Upload, done: Outcome) -> Tensor:
     return getattr(done, name)  # what it is made of was checked when the round was written
 
 
-def trained(shop: Workshop, job: Job, local: Local, streams: Streams, client: int) -> Outcome:
+def trained(shop: Workshop, job: Job, r: Round, streams: Streams, client: int) -> Outcome:
     """The client's copy of the model after its local steps."""
-    x, y = records(shop, client, job.model.dtype)
+    local, dtype, held = r.local, job.model.dtype, shop.federation.clients[client]
     memory = recalled(shop, client) if local.remembers else None
     course = Course(job.model, job.sent, memory)
     w = job.model.clone()
     fused = is_plain(local)
     shop.gradient.seed_dropout(int(streams.own("dropout").uint64(1)[0]) >> 1)
-    for chosen in batches(local, streams.own("records"), len(x)):
-        part = torch.from_numpy(chosen)
-        bx, by = x[part], y[part]
+    drawn: Iterable[NDArray[np.int64]] = batches(local, streams.own("records"), len(held))
+    if shop.pool is not None and local.batch:
+        drawn = list(drawn)
+        times = len(drawn) * local.step.gradients
+        ahead = ahead_of(local.batch, streams.own("batch"), times, job.model, shop.pool)
+        streams.use("batch", ahead)
+    for chosen in drawn:
+        bx, by = records(shop, held[chosen], dtype)
         if not (fused and len(bx) and fused_step(shop, local, w, bx, by, course.taken)):
             batch = Batch(shop, local, streams, bx, by)
             local.step(w, batch, course)
@@ -262,9 +276,19 @@ def trained(shop: Workshop, job: Job, local: Local, streams: Streams, client: in
     after = None if remember is None else remember(w, course)
     if after is not None:
         keep(shop, client, after)
-    data = Batch(shop, local, streams, x, y)
+    data = looked_at_again(shop, r, streams, client, dtype)
     tested = partial(losses_on_tests, shop, job.model, client)
-    return Outcome(job.model, w, len(x), memory, after, data, tested)
+    return Outcome(job.model, w, len(held), memory, after, data, tested)
+
+
+def looked_at_again(
+    shop: Workshop, r: Round, streams: Streams, client: int, dtype: torch.dtype
+) -> Any:
+    """All records of the client, for uploads that look at them again; otherwise nothing."""
+    if not any(name == "loss" or upload.value is not None for name, upload in r.uploads.items()):
+        return None
+    x, y = records(shop, shop.federation.clients[client], dtype)
+    return Batch(shop, r.local, streams, x, y)
 
 
 def losses_on_tests(shop: Workshop, model: Tensor, client: int) -> Tensor:
@@ -276,11 +300,10 @@ def losses_on_tests(shop: Workshop, model: Tensor, client: int) -> Tensor:
     return shop.gradient.losses(model, x.to(model.dtype), y)
 
 
-def records(shop: Workshop, client: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """The client's records; only they are copied, and only for as long as it trains."""
-    data = shop.federation.data
-    held = torch.from_numpy(shop.federation.clients[client])
-    x, y = data.x_train[held], data.y_train[held]
+def records(shop: Workshop, held: NDArray[np.int64], dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """These records; only they are copied, and only for as long as they are looked at."""
+    data, places = shop.federation.data, torch.from_numpy(held)
+    x, y = data.x_train[places], data.y_train[places]
     return (x.to(dtype) if x.is_floating_point() else x), y
 
 

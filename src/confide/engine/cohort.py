@@ -87,6 +87,8 @@ class Cohort:
     def close(self) -> None:
         """End the threads that draw noise."""
         self._pool.shutdown()
+        if self._alone is not None:
+            self._alone.close()
 
     def _one_by_one(
         self, job: Job, clients: Sequence[int], why: str

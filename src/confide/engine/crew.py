@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
-from itertools import repeat, takewhile
-from typing import Any
+from itertools import takewhile
 
 import numpy as np
 import torch
@@ -15,9 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.func import vmap
 
-from confide.engine.ahead import Ahead, Drawn, drawn_for, noise_of
+from confide.engine.ahead import Ahead, ahead_of, noise_of
 from confide.engine.client import (
-    Batch,
     Job,
     Outcome,
     Streams,
@@ -25,18 +23,17 @@ from confide.engine.client import (
     batches,
     is_clip,
     keep,
+    looked_at_again,
     losses_on_tests,
     passed,
     quantity,
     recalled,
-    records,
 )
 from confide.engine.gradients.clipping import NOTHING, Bound, clip_row, norms_of
 from confide.engine.rounds import Local, Round
 from confide.engine.rows import seeds
 from confide.engine.sums import Picked
 from confide.randomness import Stream
-from confide.stages import Clip, ClipLayers, Gaussian
 from confide.stages.stage import Stage
 
 
@@ -158,16 +155,11 @@ class Crew:
                 keep(self._shop, client, kept)
             count = len(self._shop.federation.clients[client])
             tested = partial(losses_on_tests, self._shop, start, client)
-            done = Outcome(start, ends[row], count, before, kept, self._data(member), tested)
+            data = looked_at_again(
+                self._shop, member.round, member.streams, client, self._job.model.dtype
+            )
+            done = Outcome(start, ends[row], count, before, kept, data, tested)
             yield sent(member, done, {name: rows[row] for name, rows in ready.items()})
-
-    def _data(self, member: Member) -> Any:
-        """The client's records, for uploads that look at them again; otherwise nothing."""
-        uploads = member.round.uploads
-        if not any(name == "loss" or up.value is not None for name, up in uploads.items()):
-            return None
-        x, y = records(self._shop, member.client, self._job.model.dtype)
-        return Batch(self._shop, member.round.local, member.streams, x, y)
 
 
 def joined(shop: Workshop, job: Job, client: int, pool: Executor) -> Member:
@@ -176,32 +168,29 @@ def joined(shop: Workshop, job: Job, client: int, pool: Executor) -> Member:
     held = shop.federation.clients[client]
     drawn = [held[b] for b in batches(r.local, streams.own("records"), len(held))]
     memory = recalled(shop, client) if r.local.remembers else None
-    own, noise = ahead_of(r.local, streams, [len(b) for b in drawn], job.model, pool)
+    sizes, own = [len(b) for b in drawn], NOTHING
+    if r.local.batch:
+        times = len(sizes) * r.local.step.gradients
+        own = ahead_of(r.local.batch, streams.own("batch"), times, job.model, pool)
+    noise = noise_ahead(r.local, streams, sizes, job.model, pool)
     return Member(client, r, streams, drawn, own, noise, memory)
 
 
-def ahead_of(
+def noise_ahead(
     local: Local, streams: Streams, sizes: Sequence[int], model: Tensor, pool: Executor
-) -> tuple[Stream, Ahead[Tensor] | None]:
-    """The stream of the batch stages, and the noise of the examples; Gaussians are drawn ahead."""
-    noise, like = None, torch.empty(model.shape, dtype=model.dtype)
-    if rest := local.example[1:]:
-        make, own = partial(noise_of, rest), streams.own("example")
-        calls = (
-            partial(make, size, like, streams.shared, own)
-            for size in sizes
-            for _ in range(local.step.gradients)
-        )
-        noise = Ahead(pool, calls)
-    if not local.batch:
-        return NOTHING, noise
-    own = streams.own("batch")
-    gaussians = sum(isinstance(stage, Gaussian) for stage in local.batch)
-    if gaussians and all(isinstance(s, Gaussian | Clip | ClipLayers) for s in local.batch):
-        draw = partial(drawn_for, own, like.numel(), model.is_cuda)
-        times = len(sizes) * local.step.gradients * gaussians
-        own = Drawn(Ahead(pool, iter(repeat(draw, times))))
-    return own, noise
+) -> Ahead[Tensor] | None:
+    """The noise of each batch's examples, if there is any."""
+    rest = local.example[1:]
+    if not rest:
+        return None
+    make, own = partial(noise_of, rest), streams.own("example")
+    like = torch.empty(model.shape, dtype=model.dtype)
+    calls = (
+        partial(make, size, like, streams.shared, own)
+        for size in sizes
+        for _ in range(local.step.gradients)
+    )
+    return Ahead(pool, calls)
 
 
 def sent(member: Member, done: Outcome, ready: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from confide.engine.allocation import keep_pages
 from confide.engine.client import Job, Workshop, work
 from confide.engine.trainers import Recipe, one_thread, scores, strategy_words
 
@@ -46,6 +47,7 @@ def serve(pipe: Connection, inherited: list[Connection], needs: Needs | None) ->
     for other in inherited:  # or this process would keep a dead loop's pipes open
         other.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    keep_pages()
     with one_thread(), suppress(EOFError, OSError):  # the loop has gone: there is nobody to tell
         try:
             sent, _ = pipe.recv()

@@ -7,6 +7,7 @@ the order of `clients`, and the loop adds them up in that order.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import sqrt
@@ -106,8 +107,10 @@ class InProcess:
     """Everything in this process, with one thread: the number of cores changes no bits."""
 
     def __init__(self, recipe: Recipe) -> None:
-        """Make the workshop."""
+        """Make the workshop, and a thread that draws noise while this one works."""
         self._shop, self.device = recipe.workshop(), torch.device("cpu")
+        self._pool = ThreadPoolExecutor(1)
+        self._shop.pool = self._pool
         self.words = f"one process, {strategy_words(self._shop)}"
 
     def train(self, job: Job, clients: Sequence[int]) -> Iterator[Mapping[str, Tensor]]:
@@ -126,7 +129,8 @@ class InProcess:
         return total
 
     def close(self) -> None:
-        """Nothing is held."""
+        """End the thread."""
+        self._pool.shutdown()
 
 
 @contextmanager

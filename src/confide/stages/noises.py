@@ -24,7 +24,7 @@ from confide.randomness.exact import LAPLACE_SLACK, LAPLACE_STEP, GriddedLaplace
 from confide.randomness.floating import radial_staircase
 from confide.randomness.floating import staircase as draw_staircase
 from confide.stages.bounds import finite, number
-from confide.stages.normal import normal
+from confide.stages.normal import normal, pieces
 from confide.stages.stage import PerClient, Shared, Stage, floating, positive
 
 NO_GRID = "floating point, no grid"
@@ -49,8 +49,11 @@ class Gaussian(Stage):
 
     def __call__(self, x: Tensor, shared: Shared, own: Stream) -> Tensor:
         """Add noise."""
-        x = floating(self, x)
-        return (x.double() + number(self.std) * normal(own, x)).to(x.dtype)
+        x, std = floating(self, x).contiguous(), number(self.std)
+        out = torch.empty_like(x)
+        for part, to in zip(pieces(x), pieces(out), strict=True):
+            to.copy_(normal(own, part).mul_(std).add_(part))
+        return out
 
     def claim(self, c: Claim) -> Claim:
         """The event of the total variance over the distance."""

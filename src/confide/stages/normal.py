@@ -26,6 +26,14 @@ def normal(own: Stream, like: Tensor) -> Tensor:
     return polar(torch.from_numpy(words).to(like.device))[: like.numel()].view(like.shape)
 
 
+def pieces(x: Tensor) -> tuple[Tensor, ...]:
+    """On a CPU, pieces whose noise stays in the cache until it is added; together their draws are
+    those of the whole.
+    """
+    flat = x.view(-1)
+    return flat.split(2 * PAIRS) if x.device.type == "cpu" else (flat,)
+
+
 def words_of(count: int) -> int:
     """How many words of the stream so many values take: they are made in pairs."""
     return count + count % 2
