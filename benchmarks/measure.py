@@ -65,7 +65,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Row:
-    """One measured comparison; times are medians in seconds, the ratio is theirs / ours."""
+    """One measured comparison; medians, in seconds or another unit, the ratio is theirs / ours."""
 
     task: str
     ours: float
@@ -77,6 +77,7 @@ class Row:
     note: str
     values: int | None
     bar: bool
+    unit: str = "s"
 
 
 @dataclass(frozen=True)
@@ -174,8 +175,9 @@ def cells(row: Row) -> tuple[str, ...]:
     if row.bar and row.ratio is not None:
         ratio += " (kept)" if row.ratio >= 1 else " (MISSED)"
     rate = "" if row.values is None else f"{row.values / row.ours:.3g}"
-    other = "" if row.theirs is None else f"{row.theirs:.3g}"
-    return (row.task, f"{row.ours:.3g}", row.peer, other, ratio, spread, rate, row.note)
+    unit = "" if row.unit == "s" else f" {row.unit}"
+    other = "" if row.theirs is None else f"{row.theirs:.3g}{unit}"
+    return (row.task, f"{row.ours:.3g}{unit}", row.peer, other, ratio, spread, rate, row.note)
 
 
 HEADINGS = ("task", "ours, s", "other", "its, s", "times as long", "spread", "ours, values/s", "")

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from protocol import Clock
 from torch import Tensor, nn
 from workloads import CLASSES, SEED, WORKLOADS
 
@@ -92,7 +93,9 @@ def resnet18() -> nn.Module:
 NETWORKS = {made.__name__: made for made in (linear, mlp, cnn, simple_cnn, resnet18)}
 
 
-def build(name: str, initial: Path, *, double: bool, dropout: bool) -> nn.Module:
+def build(
+    name: str, initial: Path, *, double: bool, dropout: bool, device: str = "cpu"
+) -> nn.Module:
     """A model in training mode with the initial parameters of that file."""
     made = NETWORKS[name]()
     made.load_state_dict({key: torch.from_numpy(value) for key, value in np.load(initial).items()})
@@ -100,18 +103,23 @@ def build(name: str, initial: Path, *, double: bool, dropout: bool) -> nn.Module
         for part in made.modules():
             if isinstance(part, nn.Dropout):
                 part.p = 0.0
-    return made.double() if double else made
+    return (made.double() if double else made).to(device)
 
 
 def tensors(
-    records: NDArray[np.float32], labels: NDArray[np.int64], *, double: bool
+    records: NDArray[np.float32], labels: NDArray[np.int64], *, double: bool, device: str = "cpu"
 ) -> tuple[Tensor, Tensor]:
     x = torch.from_numpy(records)
-    return (x.double() if double else x), torch.from_numpy(labels)
+    return (x.double() if double else x).to(device), torch.from_numpy(labels).to(device)
 
 
 def arrays(model: nn.Module) -> dict[str, NDArray[np.floating]]:
-    return {name: value.detach().numpy().copy() for name, value in model.named_parameters()}
+    return {name: value.detach().cpu().numpy().copy() for name, value in model.named_parameters()}
+
+
+def clock_of(device: str) -> Clock:
+    """A clock that waits for the device before it looks at the time."""
+    return Clock(settle=torch.cuda.synchronize) if device == "cuda" else Clock()
 
 
 if __name__ == "__main__":

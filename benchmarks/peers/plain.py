@@ -11,8 +11,8 @@ from __future__ import annotations
 import copy
 
 import torch
-from networks import arrays, build, tensors
-from protocol import Clock, Task, report, task
+from networks import arrays, build, clock_of, tensors
+from protocol import Task, report, task
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -82,9 +82,10 @@ def run(what: Task) -> None:
     if what.threads:
         torch.set_num_threads(what.threads)
     torch.manual_seed(0)
-    data = [tensors(x, y, double=what.double) for x, y in what.data()]
-    clock = Clock()
-    model = build(what.work.network, what.initial, double=what.double, dropout=what.dropout)
+    kind = {"double": what.double, "device": what.device}
+    data = [tensors(x, y, **kind) for x, y in what.data()]
+    clock = clock_of(what.device)
+    model = build(what.work.network, what.initial, dropout=what.dropout, **kind)
     for number in range(what.rounds):
         members = what.work.members(number)
         if what.work.unit == "client":

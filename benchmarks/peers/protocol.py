@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -32,6 +32,7 @@ class Task:
     threads: int | None
     verify: Path | None
     double: bool
+    device: str
 
     @property
     def rounds(self) -> int:
@@ -66,6 +67,7 @@ def task(description: str | None, variants: tuple[str, ...] = ("",)) -> Task:
     parser.add_argument("--cohort", type=int, help="a smaller cohort, for a quick look")
     parser.add_argument("--verify", type=Path, help="one round, no noise; save the parameters here")
     parser.add_argument("--double", action="store_true", help="train in float64")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     found = parser.parse_args()
     return Task(
         work=workload(found.workload, found.cohort, found.rounds),
@@ -74,17 +76,23 @@ def task(description: str | None, variants: tuple[str, ...] = ("",)) -> Task:
         threads=found.threads,
         verify=found.verify,
         double=found.double,
+        device=found.device,
     )
 
 
 @dataclass
 class Clock:
-    """Starts when imports and data are there; told at the end of each round."""
+    """Starts when imports and data are there; told at the end of each round.
 
+    `settle` waits for what a device has been asked to do.
+    """
+
+    settle: Callable[[], None] = lambda: None
     start: float = field(default_factory=time.perf_counter)
     ends: list[float] = field(default_factory=list)
 
     def round(self) -> None:
+        self.settle()
         self.ends.append(time.perf_counter())
 
 

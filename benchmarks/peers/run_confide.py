@@ -1,6 +1,7 @@
 """confide itself: the whole of `confide.run` with its ledger, as anybody calls it.
 
-`python benchmarks/peers/run_confide.py WORKLOAD --initial PATH [--variant private|without-privacy]`
+`python benchmarks/peers/run_confide.py WORKLOAD --initial PATH [--variant NAME]`: budgeted, with a
+budget that is never spent; without-privacy; or the name of a strategy.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from networks import build
+from networks import build, clock_of
 from numpy.typing import NDArray
 from protocol import Clock, Task, report, task
 from workloads import Workload
@@ -23,6 +24,8 @@ from confide.cohorts import Epoch, Fixed
 from confide.data.dataset import Dataset, Federation
 from confide.engine.rounds import Local, Past, Round
 from confide.engine.running import run as training
+from confide.engine.spending import Budget
+from confide.engine.ways import WAYS
 from confide.local import SGD
 from confide.randomness import Stream
 from confide.stages import Clip, Gaussian
@@ -94,6 +97,8 @@ def federation(what: Task) -> Federation:
 class Ticks:
     """Tells the clock about the end of each round."""
 
+    stopping = False
+
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
@@ -106,13 +111,17 @@ class Ticks:
 
 def run(what: Task) -> None:
     held = federation(what)
-    clock = Clock()
+    clock = clock_of(what.device)
     done = training(
         Benchmark(what),
         held,
         model=build(what.work.network, what.initial, double=what.double, dropout=what.dropout),
         dtype="float64" if what.double else "float32",
         workers=what.threads,
+        device=what.device,
+        strategy=what.variant if what.variant in WAYS else "auto",
+        budget=Budget(1e9, 1e-5) if what.variant == "budgeted" else None,
+        calibrate=False,
         evaluate_every=what.rounds,
         watch=Ticks(clock),
     )
@@ -122,4 +131,4 @@ def run(what: Task) -> None:
 
 
 if __name__ == "__main__":
-    run(task(__doc__, ("private", "without-privacy")))
+    run(task(__doc__, ("private", "without-privacy", "budgeted", *WAYS)))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from networks import arrays, build, tensors
+from networks import arrays, build, clock_of, tensors
 from pfl.aggregate.simulate import SimulatedBackend
 from pfl.algorithm.base import NNAlgorithmParams
 from pfl.algorithm.federated_averaging import FederatedAveraging
@@ -45,7 +45,13 @@ class Ticks(TrainingProcessCallback):
 
 
 def central_model(what: Task) -> tuple[torch.nn.Module, PyTorchModel]:
-    module = build(what.work.network, what.initial, double=what.double, dropout=what.dropout)
+    module = build(
+        what.work.network,
+        what.initial,
+        double=what.double,
+        dropout=what.dropout,
+        device=what.device,
+    )
 
     def loss(x: Tensor, y: Tensor) -> Tensor:
         return cross_entropy(module(x), y)
@@ -65,14 +71,16 @@ def run(what: Task) -> None:
         torch.set_num_threads(what.threads)
     np.random.seed(0)  # pfl's processes agree on their draws by it
     users = {
-        str(client): Dataset(tensors(x, y, double=what.double), user_id=str(client))
+        str(client): Dataset(
+            tensors(x, y, double=what.double, device=what.device), user_id=str(client)
+        )
         for client, (x, y) in enumerate(what.data())
     }
     epochs = 1
     if not any(what.work.sizes):  # pfl evaluates the first round, and cannot on nothing at all
         one = Dataset((torch.zeros(1, *what.work.shape), torch.zeros(1)))
         users, epochs = dict.fromkeys(users, one), 0
-    clock = Clock()
+    clock = clock_of(what.device)
     module, model = central_model(what)
     order = what.work.cohorts()
     federated = FederatedDataset(

@@ -34,31 +34,67 @@ class Side:
     environment: str = ""  # this one
     unit: str = "client"
     comparable: bool = True  # its mathematics is the plain loop's
+    agrees: float = 1e-6  # with the plain loop in float64; some others take norms in float32
+    most: int = 99  # this often at the most, because it is slow
+    but: tuple[str, ...] = ()  # not on these workloads
+
+    def fits(self, work: Workload) -> bool:
+        return self.unit == work.unit and work.name not in self.but
 
 
 ONE_THREAD = ("--threads", "1")
+THREADS = {"one thread": ONE_THREAD, "all threads": ()}
+OURS = {"as it is": ()}
+SLOW = ("W1-CNN", "ResNet-18", "empty")
 SIDES = (
-    Side("plain loop", "plain.py", {"one thread": ONE_THREAD, "all threads": ()}),
+    Side("confide", "run_confide.py", OURS, agrees=1e-10),
     Side("pfl", "run_pfl.py", {"one process": (), "two processes": TORCHRUN}, "pfl"),
-    Side("Flower", "run_flower.py", {"one processor to a client": ()}, "flower"),
-    Side("plain loop", "plain.py", {"one thread": ONE_THREAD}, unit="example"),
+    Side(
+        "Flower",
+        "run_flower.py",
+        {"one processor to a client": ()},
+        "flower",
+        most=1,
+        but=("ResNet-18",),
+    ),
+    Side("plain loop", "plain.py", THREADS, most=1, but=SLOW),
+    Side("confide", "run_confide.py", OURS, unit="example", agrees=1e-10),
     *(
         Side(
             f"Opacus, {how}",
             "run_opacus.py",
-            {"one thread": ("--variant", how, *ONE_THREAD)},
+            {name: ("--variant", how, *options) for name, options in THREADS.items()},
             "opacus",
             "example",
+            most=most,
         )
-        for how in ("hooks", "ghost")
+        for how, most in (("ghost", 99), ("hooks", 1))
     ),
     Side(
         "the step without privacy",
         "plain.py",
-        {"one thread": ("--variant", "without-privacy", *ONE_THREAD)},
+        {name: ("--variant", "without-privacy", *options) for name, options in THREADS.items()},
         unit="example",
         comparable=False,
     ),
+    Side("plain loop", "plain.py", {"one thread": ONE_THREAD}, unit="example", most=1),
+)
+
+ON_CUDA = ("--device", "cuda")
+CUDA_SIDES = (
+    Side("confide", "run_confide.py", {"compiled, float32": ON_CUDA}, agrees=1e-10),
+    *(
+        Side(
+            f"confide, strategy = {name}",
+            "run_confide.py",
+            {name: (*ON_CUDA, "--variant", name)},
+            comparable=name == "cohort",  # products of fewer bits differ by as much
+            agrees=1e-10,
+        )
+        for name in ("cohort", "tf32", "bf16")
+    ),
+    Side("pfl", "run_pfl.py", {"one process": ON_CUDA}),
+    Side("plain loop", "plain.py", {"one process": ON_CUDA}),
 )
 
 
@@ -94,6 +130,13 @@ class Runner:
         command += () if launched else options
         if self.quick:
             command += ["--rounds", "1", "--cohort", "4"]
+        return self._said(command)
+
+    def script(self, name: str, *options: str) -> dict[str, Any]:
+        """What one of the scripts here says about itself."""
+        return self._said([sys.executable, str(HERE / name), *options])
+
+    def _said(self, command: list[str]) -> dict[str, Any]:
         # Each side with the threads it takes by itself, and nobody is called home to.
         threads = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
         environment = {k: v for k, v in os.environ.items() if k not in threads}
