@@ -1,4 +1,8 @@
-"""UDP and CRD on MNIST at the paper's setting: 50 clients of 800 digits, an MLP of 256, T = 200."""
+"""UDP and CRD on MNIST: 50 clients of 800 digits, an MLP of 256, ε = 8, as in the paper; T = 100.
+
+The learning rate was searched on held-back training digits (seed 1000, C = 0.3, T = 200, `udp-c`)
+among 0.25, 0.5, 1 and 2, which reached 75.6, 83.0, 87.6 and 89.7 %. Every method has the same.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,8 @@ from confide.engine.spending import Budget
 IID = {"kind": "iid", "records": 800}
 FOUR_DIGITS = {"kind": "classes", "classes": 4, "records": 800}
 UNBALANCED = {"kind": "unbalanced", "low": 400, "high": 1200}
-GRID = {"C": (0.3, 1.0), "eta": (1.0, 2.0, 4.0)}
-CHOSEN: dict[str, Any] = {"C": 1.0, "eta": 0.5}
+GRID = {"C": (0.3,), "eta": (0.25, 0.5, 1.0, 2.0)}
+CHOSEN: dict[str, Any] = {"T": 100, "C": 0.3, "eta": 2.0}
 
 
 def budget(epsilon: float) -> Budget:
@@ -54,10 +58,10 @@ STUDY = Study(
         trial("udp-crd", "udp-crd"),
         trial("udp-lei", "udp-lei"),
         trial("udp-c", "udp-c", grid=True),
-        trial("udp-crd-c", "udp-crd-c", grid=True),
+        trial("udp-crd-c", "udp-crd-c"),
         trial("udp-crd-c, public trigger", "udp-crd-c", trigger="public"),
         trial("udp-lei-c", "udp-lei-c"),
-        trial("udp-optimal-c", "udp-optimal-c", tries=3),
+        trial("udp-optimal-c", "udp-optimal-c", tries=2),
         *(one for fixed, adapting, _ in PAIRS for one in (fixed, adapting)),
     ),
     orderings=(
