@@ -14,7 +14,7 @@ SETTING: dict[str, Any] = {
     "model": "mlp",
 }
 CLIENT = Budget(4.0, 1 / 5000, "client", "world")
-STEPS: dict[str, Any] = {"T": 25, "E": 1, "B": 10, "momentum": 0.5, "decay": 0.0}
+STEPS: dict[str, Any] = {"T": 20, "E": 1, "B": 10, "momentum": 0.5, "decay": 0.0}
 LOCAL: dict[str, Any] = {**STEPS, "q": 0.1, "C": 0.3}
 RHO = {"rho": 0.05}
 PRINTED = {
@@ -43,7 +43,7 @@ STUDY = Study(
         *(corrected(f"{name}-c", own, 0.8) for name, own in PRINTED.items()),
         Trial(
             "dp-fedavg-adaptive", "dp-fedavg-adaptive",
-            {"T": 25, "q": 0.1, "E": 1, "B": 10, "C_0": 0.3, "beta": 0.5}, 0.85, **SETTING,
+            {"T": 20, "q": 0.1, "E": 1, "B": 10, "C_0": 0.3, "beta": 0.5}, 0.85, **SETTING,
             budget=CLIENT, note="beyond the paper",
         ),
         *(

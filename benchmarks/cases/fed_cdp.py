@@ -8,12 +8,12 @@ from trials import Ordering, Study, Trial
 
 from confide.engine.spending import Budget
 
-MANY: dict[str, Any] = {"clients": 50, "model": "mlp"}  # of 1,200 digits each
+MANY: dict[str, Any] = {"clients": 30, "model": "mlp"}  # of 2,000 digits each
 SMALL: dict[str, Any] = {"clients": 1000, "model": "mlp"}  # of 60 digits each
 RECORD = Budget(4.0, 1 / 600_000, "record", "server")
 CLIENT = Budget(8.0, 1 / 10_000, "client", "world")
 STEPS: dict[str, Any] = {"T": 60, "L": 1, "B": 60.0, "eta": 0.5, "beta": 0.5}
-UPDATES: dict[str, Any] = {"T": 25, "K_t": 100, "L": 6, "B": 10, "eta": 0.1}
+UPDATES: dict[str, Any] = {"T": 20, "K_t": 100, "L": 6, "B": 10, "eta": 0.1}
 PRINTED: dict[str, Any] = {"T": 2, "K_t": 5}
 STUDY = Study(
     paper="fed-cdp",
