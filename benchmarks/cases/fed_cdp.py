@@ -8,11 +8,11 @@ from trials import Ordering, Study, Trial
 
 from confide.engine.spending import Budget
 
-MANY: dict[str, Any] = {"clients": 30, "model": "mlp"}  # of 2,000 digits each
+MANY: dict[str, Any] = {"clients": 100, "model": "mlp"}  # of 600 digits each
 SMALL: dict[str, Any] = {"clients": 1000, "model": "mlp"}  # of 60 digits each
 RECORD = Budget(4.0, 1 / 600_000, "record", "server")
 CLIENT = Budget(8.0, 1 / 10_000, "client", "world")
-STEPS: dict[str, Any] = {"T": 60, "L": 1, "B": 60.0, "eta": 0.5, "beta": 0.5}
+STEPS: dict[str, Any] = {"T": 40, "L": 1, "B": 60.0, "eta": 0.5, "beta": 0.5}
 UPDATES: dict[str, Any] = {"T": 20, "K_t": 100, "L": 6, "B": 10, "eta": 0.1}
 PRINTED: dict[str, Any] = {"T": 2, "K_t": 5}
 STUDY = Study(
@@ -22,15 +22,15 @@ STUDY = Study(
     "record to the server; the corrected Fed-SDP has 100 of 1,000 clients a round, at epsilon 8 "
     "for a client to the world. The decay is the paper's, 6 to 2 beside 4, at a quarter of it.",
     trials=(
-        Trial("fed-cdp-c", "fed-cdp-c", STEPS, 0.85, **MANY, budget=RECORD),
-        Trial("fed-cdp-decay-c", "fed-cdp-decay-c", STEPS, 0.85, **MANY, budget=RECORD),
+        Trial("fed-cdp-c", "fed-cdp-c", STEPS, 0.8, **MANY, budget=RECORD),
+        Trial("fed-cdp-decay-c", "fed-cdp-decay-c", STEPS, 0.8, **MANY, budget=RECORD),
         Trial(
-            "fed-cdp-c, fixed batches", "fed-cdp-c", {**STEPS, "batches": "fixed"}, 0.75, **MANY,
+            "fed-cdp-c, fixed batches", "fed-cdp-c", {**STEPS, "batches": "fixed"}, 0.6, **MANY,
             budget=RECORD,
         ),
         Trial(
             "dp-scaffold", "dp-scaffold",
-            {"T": 60, "l": 1.0, "s": 0.25, "K": 1, "C": 1.0, "eta_l": 1.0}, 0.8, **MANY,
+            {"T": 40, "l": 1.0, "s": 0.1, "K": 1, "C": 1.0, "eta_l": 1.0}, 0.7, **MANY,
             budget=RECORD, note="beyond the paper; no credit for drawing records",
         ),
         Trial("fed-sdp-c", "fed-sdp-c", {**UPDATES, "beta": 0.5}, 0.8, **SMALL, budget=CLIENT),
