@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from math import inf, sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
