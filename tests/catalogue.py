@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from confide.claims import Claim
+from confide.methods.dp_fedags import NoiseAboveThreshold
 from confide.randomness import Key, Stream
 from confide.stages import (
     Assume,
@@ -59,7 +60,9 @@ MAPS: tuple[Stage, ...] = (
     Rotate(),
     Quantize(9, 1.0, norm=1.0),
     Cube(),
+    NoiseAboveThreshold(rank=3, alpha=0.5, beta=0.5, std=1.0),
 )
+UNPROVED = (Cube, NoiseAboveThreshold)
 NOISES: tuple[Stage, ...] = (
     Gaussian(0.8),
     Laplace(0.7),

@@ -20,6 +20,7 @@ from catalogue import (
     NOISES,
     RANDOMIZERS,
     STAGES,
+    UNPROVED,
     Cube,
     fold,
     inputs,
@@ -101,14 +102,14 @@ def may_be_finite(order: Stages) -> bool:
             continue
         if in_some_l2_ball(stage, length if noisy or isinstance(stage, Quantize) else support):
             bounded = True
-        elif isinstance(stage, Cube) or (noisy and isinstance(stage, TopK | Quantize | Clip)):
+        elif isinstance(stage, UNPROVED) or (noisy and isinstance(stage, TopK | Quantize | Clip)):
             bounded = False
         elif stage in NOISES:
             if bounded:
                 return True
             noisy = True
             continue
-        if isinstance(stage, Cube):
+        if isinstance(stage, UNPROVED):
             length = support = noisy = False
         elif isinstance(stage, Mask | RandK):
             support = True
