@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 from rich import box
@@ -12,23 +11,21 @@ from rich.table import Table
 from rich.text import Text
 
 from confide.cli.tables import console
+from confide.report.seeds import spread
+from confide.report.verdict import ENOUGH
 from confide.rounding import bound
 
 Row = dict[str, Any]
-MEANINGFUL = 10
-"""A larger epsilon allows odds of more than e^10, so it is shown without emphasis."""
 VIEWS = (("client", "world"), ("client", "server"), ("record", "world"), ("record", "server"))
 
 
-def print_comparison(runs: Sequence[Row], report: str | None) -> None:
-    """The table, what its epsilons mean, and where the report is."""
+def print_comparison(runs: Sequence[Row]) -> None:
+    """The table, and what its epsilons mean."""
     screen = console()
     if runs:
         screen.print(table_of(runs))
         for line in notes(runs):
             screen.print(Text(line, style="dim"))
-    if report is not None:
-        screen.print(f"report: {report}", soft_wrap=True, highlight=False)
 
 
 def table_of(runs: Sequence[Row]) -> Table:
@@ -49,7 +46,7 @@ def table_of(runs: Sequence[Row]) -> Table:
         speed = mean(run["examples_per_second"] for run in own)
         table.add_row(
             Text(method),
-            spread(scores, percent=not regression),
+            told(scores, "loss" if regression else "accuracy"),
             *(worst(own, unit, observer) for unit, observer in VIEWS),
             ", ".join(str(rounds) for rounds in dict.fromkeys(run["rounds"] for run in own)),
             f"{mean(run['seconds'] for run in own):.1f}",
@@ -58,22 +55,10 @@ def table_of(runs: Sequence[Row]) -> Table:
     return table
 
 
-def spread(scores: Sequence[float | None], *, percent: bool) -> str:
+def told(scores: Sequence[float | None], metric: str) -> str:
     """The mean, and half of its 95 % interval over the seeds."""
-    values = [score for score in scores if score is not None]
-    if not values:
-        return "–"
-    style = "{:.1%}" if percent else "{:.4g}"
-    told = style.format(mean(values))
-    return told if len(values) == 1 else f"{told} ± {style.format(half_interval(values))}"
-
-
-def half_interval(values: Sequence[float]) -> float:
-    """By Student's t: seeds are few."""
-    from scipy.special import stdtrit
-
-    quantile = float(stdtrit(len(values) - 1, 0.975))
-    return quantile * stdev(values) / sqrt(len(values))
+    known = [score for score in scores if score is not None]
+    return spread(known).words(metric) if known else "–"
 
 
 def cells(runs: Sequence[Row], unit: str, observer: str) -> list[Row]:
@@ -94,7 +79,7 @@ def worst(runs: Sequence[Row], unit: str, observer: str) -> Text:
     if any(cell["epsilon"] == "inf" for cell in found):
         return Text("∞", style="red")
     value = max(cell["epsilon"] for cell in found)
-    return Text(bound(value, 3), style="bold green" if value <= MEANINGFUL else "dim")
+    return Text(bound(value, 3), style="bold green" if value <= ENOUGH else "dim")
 
 
 def notes(runs: Sequence[Row]) -> list[str]:

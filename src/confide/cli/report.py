@@ -46,13 +46,13 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
     places = find_runs(given.runs)
     out: Path = given.out or default(places, given.private)
     if out.is_dir():
-        raise Wrong(f"report: --out {out} is a directory, allowed is a file.")
+        raise Wrong(f"confide report: --out {out} is a directory, allowed is a file.")
     try:
         write_report(places, out, private=given.private)
     except NotARun as why:
-        raise Wrong(f"report: {why}") from why
+        raise Wrong(f"confide report: {why}") from why
     except OSError as why:
-        raise Wrong(f"report: {out} cannot be written: {why.strerror}.") from why
+        raise Wrong(f"confide report: {out} cannot be written: {why.strerror}.") from why
     return {"report": str(out), "runs": [str(place) for place in places]}
 
 

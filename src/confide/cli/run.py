@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 OVERRIDES = ("method", "data", "clients", "rounds", "budget", "seeds", "set", "out", "preset")
 HIDDEN = "a run's seed undoes its noise: keep `private` to yourself, `public` may be given away"
+REPORTS = {
+    "report": "report, may be given away",
+    "report_private": "your own copy, with what the clients hold",
+}
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +83,7 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
     with told(), resumable(out):
         for number, place in enumerate(found, 1):
             if not place.finished:
-                sentence = one(place, data, number, len(found)) or sentence
+                sentence = failed_before(place) or one(place, data, number, len(found)) or sentence
     return summary(out, found, sentence)
 
 
@@ -126,12 +130,14 @@ def resumed(given: argparse.Namespace) -> RunFile:
     for name in OVERRIDES:
         if getattr(given, name):
             shown = "PRESET or FILE.toml" if name == "preset" else f"--{name}"
-            raise Wrong(f"run: {shown} with --resume, allowed are --device and --workers only.")
+            raise Wrong(
+                f"confide run: {shown} with --resume, allowed are --device and --workers only."
+            )
     path = given.resume / RUN_FILE
     if not path.is_file():
         raise Wrong(
-            f"run: --resume {given.resume} is not the directory of a run, allowed is one with "
-            f"{RUN_FILE} in it."
+            f"confide run: --resume {given.resume} is not the directory of a run, allowed is one "
+            f"with {RUN_FILE} in it."
         )
     return parse(changes.put(reading.read(str(path)), given_tables(given)))
 
@@ -145,6 +151,22 @@ def name_of(given: argparse.Namespace, file: RunFile) -> str:
     return file.label if given.method else QUICK_START
 
 
+def failed_before(place: Place) -> str | None:
+    """What failed once fails again, to the same bits."""
+    failure = place.failure
+    return None if failure is None else failing(title_of(place), failure)
+
+
+def title_of(place: Place) -> str:
+    """What a run is called in messages."""
+    return f"{place.file.label} seed {place.file.seeds[0]}"
+
+
+def failing(title: str, why: str) -> str:
+    """The sentence about a run without a model."""
+    return f"confide run: {title} failed: {why}"
+
+
 def one(place: Place, data: Any, number: int, total: int) -> str | None:
     """Train one run under a bar; a sentence if its model diverged."""
     from confide.cli.progress import Course, watching
@@ -152,7 +174,7 @@ def one(place: Place, data: Any, number: int, total: int) -> str | None:
     from confide.runfiles.session import train
 
     budget = place.file.budget
-    title = f"{place.file.label} seed {place.file.seeds[0]}"
+    title = title_of(place)
     course = Course(
         title if total == 1 else f"{number}/{total} {title}",
         None if budget is None else f"{budget.unit}/{budget.view}",
@@ -164,7 +186,7 @@ def one(place: Place, data: Any, number: int, total: int) -> str | None:
             done = train(place, data, watch)
     except Diverged as why:
         tell(f"{title}: {one_line(why)}")
-        return f"run: {title} failed: {one_line(why)}"
+        return failing(title, one_line(why))
     tell(f"{title}: {done.strategy}")
     if done.stopped:
         tell(f"{title}: {done.stopped}")
@@ -183,15 +205,15 @@ def summary(out: Path, found: Sequence[Place], sentence: str | None) -> dict[str
     from confide.report import NotARun
     from confide.runfiles.session import answer, report_of
 
-    done = [place for place in found if place.finished]
-    runs = [answer(place) for place in done]
-    report = None
-    if done:
-        try:
-            report = str(report_of(out, found))
-        except (NotARun, OSError) as why:
-            sentence = sentence or f"run: the runs are in {out}, the report failed: {one_line(why)}"
-    told_of = {"runs": runs, "report": report}
+    runs = [answer(place) for place in found if place.finished]
+    reports: list[str | None] = [None, None]
+    try:
+        reports = [str(report_of(out, found, private=private)) for private in (False, True)]
+    except (NotARun, OSError) as why:
+        sentence = (
+            sentence or f"confide run: the runs are in {out}, the report failed: {one_line(why)}"
+        )
+    told_of = {"runs": runs, "report": reports[0], "report_private": reports[1]}
     if sentence is not None:
         raise Failed(sentence, told_of)
     return told_of
@@ -207,17 +229,17 @@ def told() -> Generator[None]:
     try:
         yield
     except (RunFailed, WorkerDied, LedgerError, MemoryError) as why:
-        raise Failed(f"run: {one_line(why) or 'there is not enough memory.'}") from why
+        raise Failed(f"confide run: {one_line(why) or 'there is not enough memory.'}") from why
     except OSError as why:
         where = f" ({why.filename})" if why.filename else ""
-        raise Failed(f"run: {why.strerror or one_line(why)}{where}.") from why
+        raise Failed(f"confide run: {why.strerror or one_line(why)}{where}.") from why
     except (ValueError, TypeError) as why:
-        raise Wrong(f"run: {one_line(why)}") from why
+        raise Wrong(f"confide run: {one_line(why)}") from why
     except Exception as why:
         line = own_line(why)
         if line is None:
             raise
-        raise Wrong(f"run: {line}: {type(why).__name__}: {one_line(why)}") from why
+        raise Wrong(f"confide run: {line}: {type(why).__name__}: {one_line(why)}") from why
 
 
 def own_line(why: BaseException) -> str | None:
@@ -256,7 +278,8 @@ def show(answer: dict[str, Any]) -> None:
     from confide.cli.comparison import print_comparison
     from confide.cli.tables import console
 
-    print_comparison(answer["runs"], answer["report"])
-    for entry in answer["runs"]:
-        console().print(f"{entry['method']}: {entry['dir']}", soft_wrap=True, highlight=False)
+    print_comparison(answer["runs"])
+    for name, what in REPORTS.items():
+        if answer[name] is not None:
+            console().print(f"{what}: {answer[name]}", soft_wrap=True, highlight=False)
     console().print(HIDDEN, style="dim", soft_wrap=True)

@@ -29,8 +29,8 @@ def find(name: str) -> Any:
     path, _, inside = name.rpartition(":")
     if not path or not inside:
         raise ValueError(
-            f"Method: {name!r} is unknown, allowed are {', '.join(CATALOGUE)} and FILE.py:NAME."
-            f"{nearest(name, CATALOGUE)}"
+            f"Method: {name!r} is unknown, allowed are the names that `confide methods` lists and "
+            f"FILE.py:NAME.{nearest(name, CATALOGUE)}"
         )
     module = loaded(path)
     if not hasattr(module, inside):

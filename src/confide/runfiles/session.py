@@ -45,8 +45,14 @@ class Place:
 
     @property
     def finished(self) -> bool:
-        """Whether it ran to its end."""
+        """Whether it ran to its end and left a model."""
         return (self.path / "public" / "run.json").is_file()
+
+    @property
+    def failure(self) -> str | None:
+        """Why it has no model and never will have; its statement stands all the same."""
+        path = self.path / "public" / "failed.json"
+        return Fields(path, load_json(path)).text("failed") if path.is_file() else None
 
 
 def resolved(file: RunFile) -> RunFile:
@@ -113,8 +119,15 @@ def begin(file: RunFile, out: Path) -> list[Place]:
                 f"--out: {out} holds a run already, allowed is a new directory, or --resume {out}."
             )
     found = places(file, out)
+    private = out / "private" if len(found) > 1 else out
+    try:
+        private.mkdir(parents=True, mode=0o700 if len(found) > 1 else 0o777, exist_ok=True)
+    except OSError as why:
+        raise ValueError(
+            f"--out: {out} cannot be made: {why.strerror}, allowed is a directory in a place that "
+            "can be written to."
+        ) from why
     if len(found) > 1:
-        (out / "private").mkdir(parents=True, mode=0o700)
         write_run_file(file, Directory(out), public=False)
     return found
 
@@ -202,13 +215,13 @@ def answer(place: Place) -> dict[str, Any]:
     }
 
 
-def report_of(out: Path, found: Sequence[Place]) -> Path:
-    """The HTML report of the finished runs: in `out`, for a single run in what it may give away."""
+def report_of(out: Path, found: Sequence[Place], *, private: bool) -> Path:
+    """The HTML report of all runs that have ended: to be given away, or the owner's copy."""
     from confide.report import write_report
 
-    done = [place.path for place in found if place.finished]
-    single = len(found) == 1
-    return write_report(done, (out / "public" if single else out) / "report.html")
+    ended = [place.path for place in found if place.finished or place.failure]
+    where = out / ("private" if private else "public")
+    return write_report(ended, where / "report.html", private=private)
 
 
 def default_out(name: str, now: datetime) -> Path:
