@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 from confide.accounting.relations import Relation
 from confide.claims import Claim
+from confide.cohorts import whole
+from confide.local import between
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+CURVES = ("polygon", "bezier")
 BY_LOSS = " by loss"
 
 
@@ -138,4 +141,49 @@ def above_zero(total: Tensor) -> Tensor:
     return total + (total == 0)
 
 
-Aggregate = Mean | MeanOfPresent | WeightedMean | ByLossAndSize
+@dataclass(frozen=True)
+class ModeConnectivity:
+    """The uploaded models two by two, until one is left; each pair gives way to a curve's bend.
+
+    The curve runs from one model w1 to the other w2 and bends at theta, their midpoint at first:
+    a polygonal chain of two segments, or a quadratic Bezier curve. theta takes `steps` gradient
+    steps on the loss at points drawn uniformly from the curve, on at most B public records each. A
+    model without a partner goes on to the next turn. Other uploads than `model` are averaged.
+
+    Proof: what comes out is computed from the uploads as the server sees them, from public records
+    and from coins that depend on nothing: post-processing of the server's view, so every row of the
+    world is the server's. It is no function of the uploads' sum: under `Sum` it does not exist, and
+    what is proved of a sum says nothing about it. Clients' records would be a further release, and
+    are not looked at. docs/proofs/mode-connectivity.md.
+    """
+
+    steps: int = 10
+    eta: float = 0.01
+    B: int = 100
+    curve: str = "polygon"
+    equal_weights = True
+
+    def __post_init__(self) -> None:
+        """Whole numbers, a rate above 0, a known curve."""
+        whole("ModeConnectivity", "steps", self.steps)
+        whole("ModeConnectivity", "B", self.B)
+        between(self, "eta", 0, above=True)
+        if self.curve not in CURVES:
+            raise ValueError(
+                f"ModeConnectivity: curve = {self.curve!r}, allowed are {' and '.join(CURVES)}."
+            )
+
+    def point(self, p: float, w1: Tensor, theta: Tensor, w2: Tensor) -> tuple[Tensor, float]:
+        """The curve at p from 0 to 1, and its derivative by theta."""
+        if self.curve == "bezier":
+            bend = 2 * p * (1 - p)
+            return (1 - p) ** 2 * w1 + bend * theta + p**2 * w2, bend
+        bend = 2 * min(p, 1 - p)
+        return bend * theta + (1 - bend) * (w1 if p <= 0.5 else w2), bend
+
+    def claim(self, c: Claim, expected: float) -> Claim:
+        """Nothing that holds of the sum holds of it."""
+        return c.refused("mode connectivity looks at single uploads: the sum's noise covers none")
+
+
+Aggregate = Mean | MeanOfPresent | WeightedMean | ByLossAndSize | ModeConnectivity

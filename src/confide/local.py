@@ -7,15 +7,17 @@ the statement charges every one of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 from typing import TYPE_CHECKING, Protocol
 
 from confide.schedules import Schedule, between, check_rate, rate_of
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from confide.stages.stage import PerClient
 
 
 @dataclass
@@ -209,6 +211,66 @@ class Blur:
             if norm(away) > self.radius:
                 g = g + self.strength * away
         descend(self, w, g, course)
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """Another step, on a loss with lam/2 ‖w - passed_on‖^2 added to it.
+
+    `passed_on` is what the server sent of one client's earlier upload; before there is one, nothing
+    pulls. It was released, so the pull sees no data.
+    """
+
+    step: Step
+    lam: float | PerClient
+
+    def __post_init__(self) -> None:
+        """No negative pull."""
+        values = (self.lam,) if isinstance(self.lam, int | float) else self.lam.values
+        for value in values:
+            if not 0 <= value < inf:
+                raise ValueError(f"Pulled: lam = {value!r}, allowed is a finite number at least 0.")
+
+    @property
+    def gradients(self) -> int:
+        """As many as the step's."""
+        return self.step.gradients
+
+    @property
+    def losses(self) -> int:
+        """As many as the step's."""
+        return self.step.losses
+
+    @property
+    def remember(self) -> Callable[[Tensor, Course], Tensor | None] | None:
+        """What the step keeps, if it keeps anything."""
+        return getattr(self.step, "remember", None)
+
+    def __call__(self, w: Tensor, gradient: Gradient, course: Course) -> None:
+        """The step with the pull in its gradient."""
+        anchor = course.sent.get("passed_on")
+        if anchor is None or not self.lam:
+            self.step(w, gradient, course)
+            return
+        assert isinstance(self.lam, int | float), "a column is resolved before a client trains"
+        self.step(w, Towards(gradient, anchor, self.lam), course)
+
+
+@dataclass(frozen=True)
+class Towards:
+    """A batch's gradient with a pull added."""
+
+    gradient: Gradient
+    anchor: Tensor
+    lam: float
+
+    def __call__(self, w: Tensor) -> Tensor:
+        """The gradient of the loss plus lam/2 ‖w - anchor‖^2."""
+        return self.gradient(w) + self.lam * (w - self.anchor)
+
+    def loss(self, w: Tensor) -> float:
+        """The loss without the pull."""
+        return self.gradient.loss(w)
 
 
 Descent = SGD | SAM | Prox | Blur

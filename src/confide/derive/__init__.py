@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from confide.accounting.relations import Refused
-from confide.channels import Sum
+from confide.channels import Shuffle, Sum
 from confide.cohorts import Spaced
 from confide.derive.inside import at_device, inside
 from confide.derive.outside import at_server, reports, to_world
@@ -91,6 +91,8 @@ def finished(r: Round, sizes: Sizes, key: Key, way: Release) -> Release:
     if not r.aggregate.equal_weights:
         more.append("data sizes are public")
     unit, _, of = key
+    if isinstance(r.channel, Shuffle) and way.way.startswith("local steps"):
+        more.append("shuffling buys nothing here: the noise is inside of the local steps")
     if sizes.copies > 1 and (unit, of) == ("record", "update"):
         more.append(
             f"a record is one client's copy of it, and up to {sizes.copies} clients hold the same"

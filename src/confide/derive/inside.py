@@ -59,9 +59,10 @@ def inside(r: Round, train: dict[str, Upload], sizes: Sizes, unit: str) -> Relea
 def looks_again(local: Local, train: dict[str, Upload]) -> str:
     """What is computed from raw data beside the gradients of the local steps, in words.
 
-    The engine's own `loss` is one of these things, whatever its upload says about it.
+    The engine's own `loss` is one of these things, whatever its upload says about it. What a step
+    keeps of its iterates is not: docs/proofs/memory.md.
     """
-    if local.remembers and not hasattr(local.step, "remember"):
+    if local.remembers and not local.keeps_iterates:
         return "the client's own state has seen raw data, and noise in the local steps misses it"
     if local.step.losses:
         return "a local step looks at raw losses, and noise on gradients misses them"

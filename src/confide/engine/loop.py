@@ -23,7 +23,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from confide.accounting.relations import Refused
-from confide.aggregates import ByLossAndSize, Mean, MeanOfPresent, WeightedMean
+from confide.aggregates import (
+    ByLossAndSize,
+    Mean,
+    MeanOfPresent,
+    ModeConnectivity,
+    WeightedMean,
+)
 from confide.channels import Sum
 from confide.cohorts import All, Fixed, Poisson, Spaced
 from confide.derive import Key as CellKey
@@ -35,6 +41,7 @@ from confide.engine.public import ServersRecords
 from confide.engine.rounds import Method, Past, Released, Round, Sizes
 from confide.engine.spending import Budget, Plan
 from confide.engine.trainers import Trainer
+from confide.engine.uploads import Received, in_the_servers_order, joined, received
 from confide.ledger import BudgetSpent, Charge, Ledger, Release
 from confide.randomness import Key, Stream
 from confide.stages.correlated import Correlated, Echoes
@@ -78,8 +85,8 @@ class Loop:
     ledger: Ledger
     progress: Progress
     plan: Plan
+    public: ServersRecords
     held: list[Account] | None = None  # the filters' rows, if the method adapts
-    public: ServersRecords | None = None  # if the method follows the loss on them
     affordable: int | None = None
     rounds: int | None = None
     evaluate_every: int = 1
@@ -126,6 +133,11 @@ class Loop:
         if watch is not None:
             watch.evaluated(row)
 
+    @property
+    def validates(self) -> bool:
+        """Whether the method follows the loss on the server's own records."""
+        return bool(getattr(self.method, "validates", False))
+
     def planned_rounds(self) -> int | None:
         """How many rounds there will be, as far as that is known."""
         total = sum(count for _, count in self.plan)
@@ -141,7 +153,7 @@ class Loop:
         p = self.progress
         if self.rounds is not None and p.t >= self.rounds:
             return None
-        if self.public is not None and not p.validation:
+        if self.validates and not p.validation:
             p.validation = (self.public.loss(p.model),)
         past = Past(p.t, self.sizes, p.model, p.earlier, p.released, p.validation)
         r = self.method.round(past)
@@ -193,9 +205,11 @@ class Loop:
         p = self.progress
         with self.ledger.release(self.release(r)) as issue:
             self.charged = p.t + 1
-            totals = self.totals(r, cohort)
-            published = self.publish(r, totals, len(cohort))
+            came = self.received(r, cohort)
+            published = self.publish(r, came, len(cohort))
             model, server = r.server(p.model, published, dict(p.server))
+            if came.passed_on is not None:
+                server = {**server, "passed_on": came.passed_on}
             output = digest(model, *server.values())
             if issue.intent.output not in (None, output):
                 raise RunFailed(
@@ -236,44 +250,36 @@ class Loop:
                 "or its end from what it has seen says adapts = True."
             )
 
-    def totals(self, r: Round, cohort: NDArray[np.int64]) -> dict[str, Tensor]:
-        """The sums over the cohort, added in its order in double precision."""
+    def received(self, r: Round, cohort: NDArray[np.int64]) -> Received:
+        """What the cohort uploads, added in its order."""
         p = self.progress
         if isinstance(r.channel, Sum) and len(cohort) < (r.channel.survivors or 0):
             raise RunFailed(
                 f"round {p.t}: {len(cohort)} clients came, allowed are at least "
                 f"{r.channel.survivors} (Sum: survivors); the round is aborted."
             )
-        totals: dict[str, Tensor] = {}
         job = Job(p.t, r, p.model, p.server)
         clients = [int(client) for client in cohort]
-        for client, sent in zip(clients, self.trainer.train(job, clients), strict=True):
-            weight = 1.0
-            if isinstance(r.aggregate, ByLossAndSize):
-                sent = r.aggregate.terms(sent)
-            if isinstance(r.aggregate, WeightedMean):
-                weight = min(float(self.weights[client]), r.aggregate.cap)
-            for name, vector in sent.items():
-                if name not in totals:
-                    totals[name] = torch.zeros(
-                        vector.shape, dtype=torch.float64, device=vector.device
-                    )
-                totals[name].add_(vector, alpha=weight)
-        if isinstance(r.aggregate, ByLossAndSize) and totals:
-            totals = r.aggregate.weighed(totals)
-        return totals
+        sent = zip(clients, self.trainer.train(job, clients), strict=True)
+        return received(r, sent, self.weights)
 
-    def publish(self, r: Round, totals: dict[str, Tensor], came: int) -> dict[str, Tensor]:
-        """What leaves the server: divided, then the publish stages; also when nobody came."""
+    def publish(self, r: Round, got: Received, came: int) -> dict[str, Tensor]:
+        """What leaves the server: aggregated, then the publish stages; also when nobody came."""
         p = self.progress
         shared = shared_streams(self.key, p.t)
         divisor = self.divisor(r, came)
         out: dict[str, Tensor] = {}
         for name, upload in r.uploads.items():
-            if name not in totals:
+            if name == "model" and isinstance(r.aggregate, ModeConnectivity):
+                order = self.key.stream(p.t, None, "shuffled uploads")
+                models = in_the_servers_order(r, got.models, order) or [p.model]
+                coins = self.key.stream(p.t, None, "curve")
+                vector = joined(models, r.aggregate, self.public.gradient, coins)
+            elif name in got.totals:
+                vector = got.totals[name].div_(divisor)
+            else:
                 length = spending.length_after(upload, self.sizes.dim)
-                totals[name] = torch.zeros(length, dtype=torch.float64, device=p.model.device)
-            vector = totals[name].div_(divisor)
+                vector = torch.zeros(length, dtype=torch.float64, device=p.model.device)
             own = self.key.stream(p.t, None, f"publish {name}")
             for stage in r.published(name):
                 echoed = isinstance(stage, Correlated)
@@ -294,7 +300,7 @@ class Loop:
         match r.aggregate:
             case Mean(by):
                 return r.cohort.expected(self.sizes.clients) if by is None else by
-            case MeanOfPresent():
+            case MeanOfPresent() | ModeConnectivity():
                 return float(max(came, 1))
             case WeightedMean(_, by):
                 return by
@@ -318,7 +324,7 @@ class Loop:
         ]
         p.released = (*p.released, *small)
         p.model, p.server, p.output = done.model, done.server, done.output
-        if self.public is not None:
+        if self.validates:
             p.validation = (*p.validation, self.public.loss(p.model))
         p.participations[cohort] += 1
         p.t += 1

@@ -52,6 +52,7 @@ class ServersRecords:
                 "run: public = 0, but the method trains on public records at the server; allowed "
                 "is a share such as public = 0.02."
             )
+        self._shop.gradient.seed_dropout(int(stream.uint64(1)[0]) >> 1)
         drawn = held if len(held) <= most else held[stream.choose(len(held), most)]
         chosen, data = torch.from_numpy(drawn), self.federation.data
         with one_thread():

@@ -10,14 +10,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Protocol, cast, runtime_checkable
 
-from confide.aggregates import Aggregate, ByLossAndSize, Mean, MeanOfPresent, WeightedMean
+from confide.aggregates import (
+    Aggregate,
+    ByLossAndSize,
+    Mean,
+    MeanOfPresent,
+    ModeConnectivity,
+    WeightedMean,
+)
 from confide.channels import Each, Shuffle, Sum
 from confide.cohorts import All, Cohort, Epoch, Fixed, Poisson, Sampler, Spaced, whole
 from confide.local import SGD, Step
 from confide.published.value import Published
 from confide.servers import Add, Server
 from confide.stages.noises import Gaussian
-from confide.stages.stage import PerClient, Stage
+from confide.stages.stage import PerClient, Stage, resolved
 from confide.values import Bounded, HeldOutLoss
 
 Stages = tuple[Stage, ...]
@@ -86,7 +93,7 @@ class Local:
         """At least one step, whose gradients are counted."""
         whole("Local", "steps", self.steps)
         whole("Local", "step.gradients", self.step.gradients)
-        if hasattr(self.step, "remember") and not self.remembers:
+        if self.keeps_iterates and not self.remembers:
             raise ValueError(
                 f"Local: remembers = False, allowed with {type(self.step).__name__} is True: its "
                 "state has seen raw data and survives the round."
@@ -96,6 +103,11 @@ class Local:
                 "Local: average = Mean(by=None), allowed is a public number: a client's own number "
                 "of records is not one."
             )
+
+    @property
+    def keeps_iterates(self) -> bool:
+        """Whether what is kept is made by the step itself, of its iterates and of what was sent."""
+        return getattr(self.step, "remember", None) is not None
 
     def divisor(self, present: int) -> float:
         """What the result of a batch of this many examples is divided by."""
@@ -149,8 +161,9 @@ class Round:
 
     `publish` acts on the update; a mapping gives every vector its own stages; what they published
     is all that `server` makes the next model of. `broadcast`: the server passes on what only it saw
-    (a client's upload, say), so the world sees that too. `alike` is false for the round as one
-    client of many different ones lives it.
+    (a client's upload, say), so the world sees that too. `passes_on`: the client whose last model
+    the server sends to everyone from the next round on, as `passed_on`. `alike` is false for the
+    round as one client of many different ones lives it.
     """
 
     cohort: Cohort
@@ -161,6 +174,7 @@ class Round:
     publish: Stages | Mapping[str, Stages] = ()
     server: Server = field(default_factory=Add)
     broadcast: bool = False
+    passes_on: int | None = None
     alike: bool = True
 
     def __post_init__(self) -> None:
@@ -168,7 +182,7 @@ class Round:
         allowed_at: dict[str, tuple[type, ...]] = {
             "cohort": (All, Poisson, Fixed, Spaced),
             "channel": (Each, Sum, Shuffle),
-            "aggregate": (Mean, MeanOfPresent, WeightedMean, ByLossAndSize),
+            "aggregate": (Mean, MeanOfPresent, WeightedMean, ByLossAndSize, ModeConnectivity),
             "local": (Local,),
         }
         for name, allowed in allowed_at.items():
@@ -188,6 +202,7 @@ class Round:
                 )
         if isinstance(self.aggregate, ByLossAndSize):
             self._check_weights(self.aggregate)
+        check_single_uploads(self)
         for place, vector, stage in self.stages():
             anything: object = stage
             if not isinstance(anything, Stage):
@@ -237,7 +252,8 @@ class Round:
 
     def columns(self) -> tuple[tuple[float, ...], ...]:
         """All per-client columns in the round."""
-        return tuple(column for _, _, stage in self.stages() for column in columns_of(stage))
+        things = (self.local.step, *(stage for _, _, stage in self.stages()))
+        return tuple(column for thing in things for column in columns_of(thing))
 
     def for_client(self, client: int) -> Round:
         """The round as this client lives it."""
@@ -247,7 +263,12 @@ class Round:
         def own(stages: Stages) -> Stages:
             return tuple(s.for_client(client) for s in stages)
 
-        local = replace(self.local, example=own(self.local.example), batch=own(self.local.batch))
+        local = replace(
+            self.local,
+            step=resolved(self.local.step, client),
+            example=own(self.local.example),
+            batch=own(self.local.batch),
+        )
         uploads = {n: replace(u, stages=own(u.stages)) for n, u in self.uploads.items()}
         publish = {n: own(self.published(n)) for n in self.uploads}
         return replace(self, local=local, upload=uploads, publish=publish, alike=False)
@@ -259,9 +280,30 @@ def published_of(method: object, sizes: Sizes) -> Published | None:
     return cast("Published | None", claim(sizes) if callable(claim) else claim)
 
 
-def columns_of(stage: Stage) -> list[tuple[float, ...]]:
-    """The per-client columns of one stage."""
-    own = (getattr(stage, f.name) for f in fields(stage)) if is_dataclass(stage) else ()
+def check_single_uploads(r: Round) -> None:
+    """Refuse an aggregate, or a server, that needs what the channel does not show."""
+    if isinstance(r.aggregate, ModeConnectivity):
+        single = isinstance(r.channel, Each) or r.channel == Shuffle()
+        if not single or "model" not in r.uploads:
+            raise TypeError(
+                f"Round: aggregate = ModeConnectivity with channel = {r.channel!r} and uploads "
+                f"{', '.join(r.uploads)}, allowed are Each() and Shuffle() with an upload `model`: "
+                "it joins single models, which a sum does not show."
+            )
+    if r.passes_on is None:
+        return
+    if not isinstance(r.channel, Each) or not r.broadcast or "model" not in r.uploads:
+        raise ValueError(
+            f"Round: passes_on = {r.passes_on}, allowed with channel = Each(), broadcast = True "
+            "and an upload `model`: the server must know whose it is, and everybody gets it."
+        )
+
+
+def columns_of(thing: object) -> list[tuple[float, ...]]:
+    """The per-client columns of one stage or step."""
+    if not is_dataclass(thing) or isinstance(thing, type):
+        return []
+    own = (getattr(thing, f.name) for f in fields(thing))
     return [value.values for value in own if isinstance(value, PerClient)]
 
 

@@ -32,6 +32,7 @@ from confide.engine.records import write
 from confide.engine.rounds import Method, published_of
 from confide.engine.spending import Budget
 from confide.engine.trainers import Recipe
+from confide.engine.uploads import check_joining
 from confide.ledger import Ledger
 from confide.models import build
 from confide.published.value import Published
@@ -190,6 +191,8 @@ def run(
         recipe = with_memory(recipe, progress)
         trainer = trainer_for(recipe, plan[0][0], sizes, device, workers)
         progress.move(trainer.device)
+        for r, _ in plan:
+            check_joining(r, sizes, len(federation.public), DTYPES[dtype], trainer.device)
         every = evaluate_every or max(1, total // 20)
         loop = Loop(
             method=method,
@@ -201,8 +204,8 @@ def run(
             ledger=ledger,
             progress=progress,
             plan=plan,
+            public=ServersRecords(recipe),
             held=held,
-            public=ServersRecords(recipe) if getattr(method, "validates", False) else None,
             affordable=afford,
             rounds=rounds,
             evaluate_every=every,

@@ -142,7 +142,7 @@ class Staircase(Stage):
     vector: Renyi at equal spread, for an l1 or l2 distance of at most one step).
     """
 
-    epsilon: float
+    epsilon: float | PerClient
     delta: float
     gamma: float | None = None  # None: least variance
 
@@ -155,12 +155,13 @@ class Staircase(Stage):
     @property
     def fall(self) -> float:
         """Where in a step the density falls."""
-        return fall(self.epsilon, self.gamma)
+        return fall(number(self.epsilon), self.gamma)
 
     def __call__(self, x: Tensor, shared: Shared, own: Stream) -> Tensor:
         """Add noise."""
         x = floating(self, x)
-        noise = draw_staircase(own, tuple(x.shape), self.epsilon, self.delta, self.fall)
+        shape, epsilon = tuple(x.shape), number(self.epsilon)
+        noise = draw_staircase(own, shape, epsilon, self.delta, self.fall)
         return (x.double() + torch.from_numpy(noise).to(x.device)).to(x.dtype)
 
     def claim(self, c: Claim) -> Claim:
@@ -172,14 +173,15 @@ class Staircase(Stage):
         shift, norm = (l1, "l1") if l1 <= 1 else (l2, "l2")
         if norm == "l2" and c.dim is None:
             return out.uncovered("Staircase under an l2 bound proves nothing in unknown dimension")
-        event = StaircaseDpEvent(self.epsilon, self.fall, shift, norm, c.dim)
-        return out.released(event, per_coordinate=self.epsilon if linf <= 1 else inf)
+        epsilon = number(self.epsilon)
+        event = StaircaseDpEvent(epsilon, self.fall, shift, norm, c.dim)
+        return out.released(event, per_coordinate=epsilon if linf <= 1 else inf)
 
     def unit_event(self) -> DpEvent:
         """The event of a scalar at sensitivity 1."""
         if self.delta < 1:
             raise ValueError(f"Staircase: delta = {self.delta}, allowed is at least 1 at S = 1.")
-        return StaircaseDpEvent(self.epsilon, self.fall, 1 / self.delta)
+        return StaircaseDpEvent(number(self.epsilon), self.fall, 1 / self.delta)
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,7 @@ class RadialStaircase(Stage):
     densities' ratio is at most e^epsilon everywhere: pure epsilon-DP.
     """
 
-    epsilon: float
+    epsilon: float | PerClient
     delta: float
     gamma: float | None = None
 
@@ -203,8 +205,9 @@ class RadialStaircase(Stage):
     def __call__(self, x: Tensor, shared: Shared, own: Stream) -> Tensor:
         """Add noise."""
         x = floating(self, x)
-        gamma = fall(self.epsilon, self.gamma)
-        noise = radial_staircase(own, x.numel(), self.epsilon, self.delta, gamma)
+        epsilon = number(self.epsilon)
+        gamma = fall(epsilon, self.gamma)
+        noise = radial_staircase(own, x.numel(), epsilon, self.delta, gamma)
         return (x.double() + torch.from_numpy(noise).to(x.device).view(x.shape)).to(x.dtype)
 
     def claim(self, c: Claim) -> Claim:
@@ -212,7 +215,7 @@ class RadialStaircase(Stage):
         out = c.noised(None).assuming(FLOATING)
         if c.distance(c.l1) > self.delta:
             return out.uncovered(beyond(self, "l1"))
-        return out.released(PureDpEvent(self.epsilon))
+        return out.released(PureDpEvent(number(self.epsilon)))
 
     def unit_event(self) -> DpEvent:
         """The event at l1 sensitivity 1."""
@@ -220,7 +223,7 @@ class RadialStaircase(Stage):
             raise ValueError(
                 f"RadialStaircase: delta = {self.delta}, allowed is at least 1 at S = 1."
             )
-        return PureDpEvent(self.epsilon)
+        return PureDpEvent(number(self.epsilon))
 
 
 def fall(epsilon: float, gamma: float | None) -> float:
@@ -228,7 +231,9 @@ def fall(epsilon: float, gamma: float | None) -> float:
     return staircase.optimal_gamma(epsilon, "l2") if gamma is None else gamma
 
 
-def check_staircase(stage: Stage, epsilon: float, delta: float, gamma: float | None) -> None:
+def check_staircase(
+    stage: Stage, epsilon: float | PerClient, delta: float, gamma: float | None
+) -> None:
     """Refuse parameters that give no density."""
     positive(stage, "epsilon")
     positive(stage, "delta")

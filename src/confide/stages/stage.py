@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from math import inf, isfinite
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from torch import Tensor
 
@@ -33,14 +33,7 @@ class Stage:
 
     def for_client(self, client: int) -> Self:
         """The same stage with every per-client number replaced by this client's."""
-        if not is_dataclass(self):
-            return self
-        own: dict[str, Any] = {
-            f.name: value.values[client]
-            for f in fields(self)
-            if isinstance(value := getattr(self, f.name), PerClient)
-        }
-        return replace(self, **own) if own else self
+        return resolved(self, client)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +41,21 @@ class PerClient:
     """A public column: one number for each client."""
 
     values: tuple[float, ...]
+
+
+Thing = TypeVar("Thing")
+
+
+def resolved(thing: Thing, client: int) -> Thing:
+    """The same stage or step with every per-client number replaced by this client's."""
+    if not is_dataclass(thing) or isinstance(thing, type):
+        return thing
+    own: dict[str, Any] = {
+        f.name: value.values[client]
+        for f in fields(thing)
+        if isinstance(value := getattr(thing, f.name), PerClient)
+    }
+    return replace(thing, **own) if own else thing
 
 
 def positive(
