@@ -34,17 +34,10 @@ from confide.engine.checkpoint import DIGEST, MAGIC
 
 METHODS = ("dp-fedavg-c", "scaffold", "fed-cdp-c")
 WORDS = (
-    *("--method", ",".join(METHODS), "--data", "mnist", "--clients", "200", "--workers", "2"),
-    *(
-        "--set",
-        "model.name=mlp",
-        "--set",
-        "run.evaluate_every=4",
-        "--set",
-        "run.checkpoint_every=3",
-    ),
-    *("--set", "dp-fedavg-c.T=20", "--set", "dp-fedavg-c.E=2", "--set", "scaffold.T=10"),
-    *("--set", "fed-cdp-c.T=4"),
+    *("--method", ",".join(METHODS), "--data", "digits", "--clients", "100", "--workers", "2"),
+    *("--set", "model.name=mlp", "--set", "run.evaluate_every=4"),
+    *("--set", "run.checkpoint_every=3", "--set", "dp-fedavg-c.E=2"),
+    *("--set", "dp-fedavg-c.T=40", "--set", "scaffold.T=20", "--set", "fed-cdp-c.T=10"),
 )
 COMPARED = ("model.safetensors", "metrics.jsonl", "statement.json")
 PATIENCE = 600.0
