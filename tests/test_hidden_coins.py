@@ -6,6 +6,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
+from confide.accounting.relations import Relation
 from confide.channels import Sum
 from confide.cohorts import Fixed, Poisson
 from confide.derive import derive
@@ -107,3 +108,18 @@ def test_laplace_on_a_sum_says_that_the_sum_is_rounded() -> None:
     assert any("summed up in floating point" in a for a in cell(on_sum).assumptions)
     (way, *_) = derive(by_itself, SIZES)["client", "server", "update"]
     assert way.assumptions == ()
+
+
+@pytest.mark.parametrize("publish", [(Gaussian(4.0),), (Clip(1.0), Gaussian(4.0))])
+def test_an_aborted_round_shows_who_was_missing_whatever_noise_is_published(
+    publish: tuple[Stage, ...],
+) -> None:
+    """Two of two must come, and always do: without one of them no round ever happens."""
+    sizes = Sizes(clients=2, records=50, layers=(8,))
+    r = Round(Poisson(1.0), upload=(Clip(1.0),), channel=Sum(survivors=2), publish=publish)
+    rows = state([(r, T)], sizes, delta=DELTA)
+    for way in derive(r, sizes)["client", "world", "update"]:
+        assert way.open or way.relation is not Relation.ADD_REMOVE
+    assert rows.cell("client", "world").relation == "zero-out"
+    for way in derive(r, sizes)["record", "world", "update"]:
+        assert way.open or "add-remove" not in way.way

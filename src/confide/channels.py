@@ -17,6 +17,7 @@ from confide.claims import Claim
 from confide.cohorts import whole
 
 SHARES = "every report brings its own noise, so under add-remove the noise tells how many there are"
+ABORTED = "a round aborted for want of survivors tells how many clients came"
 EVERYONE = (
     "everyone in the cohort is honest, nobody drops out, and the observer is not one of them "
     "(who would know its own share)"
@@ -58,7 +59,7 @@ class Sum:
         """See `summed`."""
         least = self.survivors
         if least is not None and c.relation is Relation.ADD_REMOVE:
-            return c.refused("a round aborted for want of survivors tells how many clients came")
+            return c.refused(ABORTED)
         if least is not None and reports is not None:
             least = min(least, reports)
         out = summed(c, reports if least is None else least)

@@ -7,10 +7,10 @@ from dataclasses import replace
 from confide.accounting.events import OPEN, DpEvent, MixedDpEvent
 from confide.accounting.relations import Refused, Relation
 from confide.accounting.sequences import composed
-from confide.channels import Shuffle, Sum
+from confide.channels import ABORTED, Shuffle, Sum
 from confide.claims import Claim
 from confide.cohorts import Fixed, Poisson
-from confide.derive.release import Release, fold, released
+from confide.derive.release import Release, fold, released, unproved
 from confide.engine.rounds import Round, Sizes, Upload
 from confide.values import Bounded
 
@@ -70,9 +70,12 @@ def behind_coin(r: Round, sizes: Sizes, relation: Relation) -> Release:
 
     The proof compares a client's round to one without it, or with somebody else in its place. All
     that it sends is different there and could show the coin, so this covers every upload of the
-    round, test data too, whichever of them the row is about.
+    round, test data too, whichever of them the row is about. A round that may be aborted for want
+    of clients shows how many came, whatever noise is on what it publishes.
     """
     c, event = aggregated(r, r.uploads, sizes, relation)
+    if relation is Relation.ADD_REMOVE and aborts(r):
+        return unproved(c, ABORTED)
     others = r.cohort.size(sizes.clients) or 1  # bounds of whoever could stand in for the unit
     return released(c, r.cohort.amplify(event, sizes.clients), "all", others)
 
@@ -111,8 +114,12 @@ def hidden(r: Round, sizes: Sizes) -> bool:
     if not isinstance(r.cohort, Fixed):
         return isinstance(r.cohort, Poisson)
     alike = r.alike and r.aggregate.equal_weights and not r.local.remembers
-    drops_out = isinstance(r.channel, Sum) and r.channel.survivors is not None
-    return alike and not drops_out and r.cohort.rate(sizes.clients) < 1
+    return alike and not aborts(r) and r.cohort.rate(sizes.clients) < 1
+
+
+def aborts(r: Round) -> bool:
+    """Whether clients may drop out, and too many of them end the round."""
+    return isinstance(r.channel, Sum) and r.channel.survivors is not None
 
 
 def two_hops(way: Release) -> Release:
