@@ -70,7 +70,7 @@ def dp_fedags(world: World, m: Any) -> Vector:
 
 def own_weight(m: Any, world: World, client: int, loss: float, told: list[float]) -> float:
     """The client's weight times the number of clients, from what is public and its own numbers."""
-    by_size = 2 * world.sizes[client] / (min(world.sizes) + max(world.sizes))
+    by_size = world.sizes[client] / m.records
     by_loss = loss / max(sum(told) / len(told), 0.01 * m.L_max) if told else 1.0
     return (by_size + by_loss) / 2 if m.weights == "dynamic" else by_size
 
@@ -149,7 +149,7 @@ def dp_fedsnlc_c(world: World, m: Any) -> Vector:
             C = m.C if abs(older - recent) / older >= m.tau else m.C_N
         total, losses = np.zeros(DIM), 0.0
         for client in world.poisson(t, m.q):
-            by_size = 2 * world.sizes[client] / (min(world.sizes) + max(world.sizes))
+            by_size = world.sizes[client] / m.records
             total += shortened(by_size * summed_gradients(world, m, t, client, w), C)
             losses += min(loss_of(world, w, client), m.L_max)
         noise = world.stream(t, None, "publish update").normal((DIM,))
@@ -167,7 +167,7 @@ LOCAL = {"T": ROUNDS, "E": 2, "B": 3, "eta": 0.3}
 PRINTED = {**LOCAL, "m": 3, "C": 0.5, "epsilon": 9.0, "q": 3.0, "Delta_S": 0.8}
 CORRECTED = {
     **LOCAL, "q": 0.5, "C": 0.5, "C_N": 0.2, "omega": 0.5, "sigma": 0.6, "loss_share": 0.2,
-    "other_share": 0.3, "L_max": 1.2, "window": 2,
+    "other_share": 0.3, "L_max": 1.2, "window": 2, "records": 6.0,
 }  # fmt: skip
 OFF = {"weights": "fixed", "C": 1e12}
 FEDAVG = {"T": ROUNDS, "m": 3, "E": 2, "B": 3, "eta": 0.3}
@@ -197,7 +197,7 @@ CASES: dict[str, Case] = {
     "dp-fedags-c": Case(
         dp_fedags_c,
         CORRECTED,
-        {**OFF, "omega": 1.0, "q": 1.0, "sigma": 0.0},
+        {**OFF, "omega": 1.0, "q": 1.0, "sigma": 0.0, "records": 8.0},
         {**FEDAVG, "m": 6},
         wrong=(
             *WRONG,
@@ -207,6 +207,7 @@ CASES: dict[str, Case] = {
             ({"omega": 0.0}, "omega = 0.0"),
             ({"L_max": 0.0}, "L_max = 0.0"),
             ({"window": 0}, "window = 0"),
+            ({"records": 0.0}, "records = 0.0"),
             ({"loss_share": 0.9}, "loss_share + other_share"),
         ),
     ),
@@ -227,9 +228,9 @@ CASES: dict[str, Case] = {
         dp_fedsnlc_c,
         {
             **LOCAL, "q": 0.5, "C": 0.5, "C_N": 0.2, "tau": 0.3, "sigma": 0.3, "loss_share": 0.4,
-            "L_max": 1.2, "window": 1,
+            "L_max": 1.2, "window": 1, "records": 6.0,
         },
-        {"C": 1e12, "C_N": 1e12, "q": 1.0, "sigma": 0.0},
+        {"C": 1e12, "C_N": 1e12, "q": 1.0, "sigma": 0.0, "records": 8.0},
         {**FEDAVG, "m": 6},
         wrong=(
             *WRONG[:4],
@@ -239,6 +240,7 @@ CASES: dict[str, Case] = {
             ({"tau": -0.1}, "tau = -0.1"),
             ({"L_max": 0.0}, "L_max = 0.0"),
             ({"window": 0}, "window = 0"),
+            ({"records": 0.0}, "records = 0.0"),
             ({"loss_share": 1.0}, "loss_share = 1.0"),
         ),
     ),

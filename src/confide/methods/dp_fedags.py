@@ -120,6 +120,7 @@ class DPFedAGSC:
     other_share: float = 0.1
     L_max: float = 4.0
     window: int = 10
+    records: float = 600.0
     weights: str = "dynamic"
     name: ClassVar = "dp-fedags-c"
     paper: ClassVar = PAPER
@@ -152,7 +153,7 @@ class DPFedAGSC:
             parts["loss"] = Part((), self.L_max, self.loss_share)
         seen = past.values("loss")
         L = mean_loss(seen[-self.window :], self.L_max) if seen else None
-        return weighted_round(self, past, parts, Weighed(self.eta, records(past), dynamic, L))
+        return weighted_round(self, past, parts, Weighed(self.eta, self.records, dynamic, L))
 
 
 @dataclass(frozen=True)
@@ -191,8 +192,8 @@ def weighted_round(method: Any, past: Past, parts: dict[str, Part], weigh: Weigh
 class Weighed:
     """-w_k g_k, w_k = (n_k / n + L_k / L) / 2: eq. (37) times the number of clients.
 
-    `n` is a public number of records, `L` a released noisy mean of losses; before the first all
-    losses count as equal. Nothing is proved here: the clip that follows it does.
+    `n` is a constant that depends on no data, `L` a released noisy mean of losses; before the first
+    all losses count as equal. Nothing is proved here: the clip that follows it does.
     """
 
     eta: float
@@ -211,11 +212,6 @@ class Weighed:
 def mean_loss(released: list[float], L_max: float) -> float:
     """The mean of released noisy means of losses, kept away from 0."""
     return max(sum(released) / len(released), LEAST_LOSS * L_max)
-
-
-def records(past: Past) -> float:
-    """A public number of records: the middle of the least and the largest."""
-    return (past.public.records + past.public.largest) / 2
 
 
 def masks(past: Past, k: int) -> tuple[tuple[Stage, ...], tuple[Stage, ...]]:
@@ -249,12 +245,11 @@ def number(printed: Published) -> float:
 def check(method: Any) -> None:
     """Refuse settings that make no sense."""
     wholes(method, *(f for f in ("T", "m", "E", "B", "window") if hasattr(method, f)))
-    for field in ("eta", "C", "C_N", "epsilon", "Delta_S", "L_max", "loss_share", "other_share"):
+    least = ("scale", "sigma", "tau")  # these may be 0
+    above = ("eta", "C", "C_N", "epsilon", "Delta_S", "L_max", "loss_share", "other_share")
+    for field in (*least, *above, "records"):
         if hasattr(method, field):
-            between(method, field, 0, above=True)
-    for field in ("scale", "sigma", "tau"):
-        if hasattr(method, field):
-            between(method, field, 0)
+            between(method, field, 0, above=field not in least)
     if getattr(method, "weights", "fixed") not in ("dynamic", "fixed"):
         raise ValueError(
             f"{type(method).__name__}: weights = {method.weights!r}, "

@@ -25,7 +25,6 @@ from confide.methods.dp_fedags import (
     mean_loss,
     number,
     printed_round,
-    records,
     weighted_round,
 )
 from confide.methods.setting import Setting
@@ -80,7 +79,7 @@ class DPFedSNLCC:
     """Corrected: released noisy losses say which rounds are significant; all rounds have noise.
 
     A round that is not has the smaller bound C_N, and noise in proportion. The loss of the last
-    `window` rounds is compared with that of the `window` before.
+    `window` rounds is compared with that of the `window` before. `records`: as in DP-FedAGS.
     """
 
     T: int = 200
@@ -95,6 +94,7 @@ class DPFedSNLCC:
     loss_share: float = 0.05
     L_max: float = 4.0
     window: int = 10
+    records: float = 600.0
     name: ClassVar = "dp-fedsnlc-c"
     paper: ClassVar = PAPER
     noise_field: ClassVar = "sigma"
@@ -119,7 +119,7 @@ class DPFedSNLCC:
             "update": Part((), bound, 1 - self.loss_share),
             "loss": Part((), self.L_max, self.loss_share),
         }
-        return weighted_round(self, past, parts, Weighed(self.eta, records(past), False, None))
+        return weighted_round(self, past, parts, Weighed(self.eta, self.records, False, None))
 
     def significant(self, seen: list[float]) -> bool:
         """Whether the released loss changes, by the share tau of what it was."""
