@@ -4,7 +4,7 @@ A run is `confide run` of three methods with two worker processes. Its whole pro
 SIGKILL at a moment drawn evenly between its directory's first sign and its end, and `--resume`
 takes it to the end. Model, metrics, statement and ledger must then be those of the other run.
 
-`python benchmarks/kills.py [--kills N] [--seed N] [--forked] [--json PATH]`
+`python benchmarks/kills.py [--kills N] [--seed N] [--forked] [--json PATH [--add]]`
 """
 
 from __future__ import annotations
@@ -208,12 +208,34 @@ def kills(folder: Path, moments: Sequence[float], forked: bool = False) -> Itera
             yield found
 
 
+def store(options: argparse.Namespace, done: Sequence[Kill]) -> None:
+    """What happened, with what is in the file already, if that is to be kept."""
+    old = options.add and options.json.exists()
+    made: list[Any] = json.loads(options.json.read_text())["made"] if old else []
+    made.append({"seed": options.seed, "machine": facts(), "kills": [asdict(one) for one in done]})
+    each = [Kill(**kill) for run in made for kill in run["kills"]]
+    body = {
+        "heading": "Kills",
+        "command": ["confide", "run", *WORDS],
+        "forked": options.forked,
+        "kills": len(each),
+        "with differences": sum(bool(one.differences) for one in each),
+        "with survivors": sum(one.survivors > 0 for one in each),
+        "with a release open": sum(one.open > 0 for one in each),
+        "with releases after the last checkpoint": sum(one.ahead > 0 for one in each),
+        "before the first release": sum(one.releases == 0 for one in each),
+        "made": made,
+    }
+    options.json.write_text(json.dumps(body, indent=1) + "\n")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--forked", action="store_true", help="fork the runs, to import once")
     parser.add_argument("--json", type=Path, help="write what happened here")
+    parser.add_argument("--add", action="store_true", help="keep the kills that are in that file")
     options = parser.parse_args()
     if options.forked:
         import confide.engine.running
@@ -231,20 +253,7 @@ def main() -> int:
     bad = [one for one in done if one.differences or one.survivors]
     print(f"{len(done)} kills, {len(bad)} of them with differences or survivors")
     if options.json:
-        body = {
-            "heading": "Kills",
-            "command": ["confide", "run", *WORDS],
-            "forked": options.forked,
-            "machine": facts(),
-            "seed": options.seed,
-            "kills": len(done),
-            "with differences or survivors": len(bad),
-            "with a release open": sum(one.open > 0 for one in done),
-            "with releases after the last checkpoint": sum(one.ahead > 0 for one in done),
-            "before the first release": sum(one.releases == 0 for one in done),
-            "each": [asdict(one) for one in done],
-        }
-        options.json.write_text(json.dumps(body, indent=1) + "\n")
+        store(options, done)
     return 1 if bad or len(done) < options.kills else 0
 
 

@@ -170,6 +170,7 @@ def test_scaffold_remembers_and_sends_its_control() -> None:
         (Private(), {"dtype": "half"}, "dtype = 'half'"),
         (Private(), {"device": "tpu"}, "device = 'tpu'"),
         (Private(), {"workers": 0}, "workers = 0"),
+        (Private(), {"strategy": "plian"}, "allowed are auto, plain, .*did you mean 'plain'"),
         (Private(), {"budget": Budget(1e-6), "calibrate": False}, "not even one round fits"),
         (Anything(plain(Local(SGD(0.1)))), {"budget": Budget(1.0)}, "names no noise"),
         (Anything(plain(Local(sampler=Fixed(9)))), {}, "Fixed: m = 9, allowed is at most"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 import torch
 
 from confide.engine import spending
@@ -9,6 +11,8 @@ from confide.engine.rounds import Round, Sizes
 from confide.engine.trainers import Recipe, Trainer
 from confide.engine.ways import WAYS
 from confide.engine.workers import cores, trainer_on_cpu
+
+STRATEGIES = ("auto", "plain", *WAYS)
 
 
 def trainer_for(
@@ -22,6 +26,12 @@ def trainer_for(
     if device == "cuda" and not torch.cuda.is_available():
         raise ValueError(
             "run: device = 'cuda', but torch sees none; allowed here are auto and cpu."
+        )
+    if recipe.strategy not in STRATEGIES:
+        near = get_close_matches(recipe.strategy, STRATEGIES, 1, 0)[0]
+        raise ValueError(
+            f"run: strategy = {recipe.strategy!r}, allowed are {', '.join(STRATEGIES)}; "
+            f"did you mean {near!r}?"
         )
     usable = recipe.strategy in ("auto", *WAYS) and torch.cuda.is_available()
     on_cuda = device == "cuda" or (device == "auto" and usable)
