@@ -20,6 +20,7 @@ from confide.accounting.events import (
     SampledWithoutReplacementDpEvent,
     SelfComposedDpEvent,
     ShuffledDpEvent,
+    SkellamDpEvent,
     StaircaseDpEvent,
 )
 from confide.accounting.relations import Refused, Relation
@@ -212,3 +213,15 @@ def test_asked_accountant_is_used_or_refused():
     assert account.epsilon(GaussianDpEvent(1.0), 1e-5, accountant="pld").accountant == "pld"
     with pytest.raises(Refused, match="accountant"):
         account.epsilon(sampled, 1e-5, accountant="prv")
+
+
+@pytest.mark.parametrize("variance", [9.9e8, 1.1e9, 5e9, 2e10])
+def test_skellam_noise_of_any_width_has_an_answer(variance: float) -> None:
+    """Where its law cannot be written out any more, there is its Renyi curve."""
+    shift = round(math.sqrt(variance))
+    event = SkellamDpEvent(variance, shift, shift, 1)
+    found = account.epsilon(SelfComposedDpEvent(event, 10), 1e-5)
+    # So wide a noise is next to a Gaussian one.
+    assert found.accountant == ("pld" if variance <= 1e9 else "rdp")
+    exact = gdp.epsilon(math.sqrt(10), 1e-5)
+    assert exact * (1 - 1e-3) <= found.epsilon <= exact * 1.2

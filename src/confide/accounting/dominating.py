@@ -41,6 +41,7 @@ from confide.accounting.pairs import (
 from confide.accounting.relations import Refused
 
 LARGEST_SUPPORT = 1 << 22  # integers that a noise is written out on
+LARGEST_SKELLAM = 1e9  # beyond it scipy's Bessel functions are not numbers
 
 
 class Unproved(Exception):
@@ -113,6 +114,8 @@ def _skellam(event: SkellamDpEvent) -> Atoms:
     if event.dim != 1:
         raise Unproved("Skellam noise has a proved pair in one dimension only")
     variance = _positive("variance", event.variance)
+    if variance > LARGEST_SKELLAM:
+        raise Unproved("the noise is too wide for its exact law to be written out")
     reach = math.ceil(12 * math.sqrt(variance)) + 60  # Bernstein: beyond it less than 1e-30
     _bounded(reach)
 
