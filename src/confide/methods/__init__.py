@@ -88,6 +88,7 @@ CATALOGUE: dict[str, Entry] = dict((
     alone("dssgd", "dssgd:DSSGD", "Shokri and Shmatikov 2015", "none"),
     alone("fed-pruned", "fed_pruned:FedPruned", "Wei et al. 2021", "none"),
     *pair("udp-fl", "udp_fl:UDPFL", "Feng et al. 2024", "record"),
+    *pair("nbafl", "nbafl:NbAFL", "Wei et al. 2020", "record"),
     *pair("udp", "udp:UDP", "Wei et al. 2022", "record"),
     *pair("udp-crd", "udp_crd:UDPCRD", "Wei et al. 2022", "record"),
     *pair("udp-lei", "udp_lei:UDPLei", "Wei et al. 2022", "record"),
