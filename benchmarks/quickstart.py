@@ -8,7 +8,9 @@ The test digits are not looked at. The best settings stand in src/confide/preset
 
 The search looked at real digits: what it chose is outside of every statement, as the report says.
 
-`python benchmarks/quickstart.py search|check [--seeds 0,1,2] [--json PATH]`
+`table` prints what `check` found as the table of the README.
+
+`python benchmarks/quickstart.py search|check|table [--seeds 0,1,2] [--json PATH]`
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ import argparse
 import json
 import os
 from dataclasses import asdict
+from math import inf
 from pathlib import Path
+from statistics import mean
 from time import perf_counter
 from typing import Any
 
@@ -28,6 +32,9 @@ from confide.data import load
 from confide.engine.running import Run, run
 from confide.engine.spending import Budget
 from confide.methods import CATALOGUE
+from confide.report.seeds import spread
+from confide.report.verdict import ENOUGH
+from confide.rounding import bound
 from confide.runfiles.reading import QUICK_START, read
 from confide.runfiles.runfile import parse
 
@@ -113,14 +120,37 @@ def check(seeds: list[int]) -> dict[str, Any]:
     return {"scored on": "the 10,000 test digits", "rows": rows}
 
 
+def table(found: dict[str, Any]) -> str:
+    """One row for each method: the mean accuracy with its interval, and what is proved."""
+    views = ("client/world", "record/world", "record/server")
+    lines = [
+        f"| method | accuracy | {' | '.join(f'ε {view}' for view in views)} | processor seconds |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in dict.fromkeys(row["method"] for row in found["rows"]):
+        rows = [row for row in found["rows"] if row["method"] == name]
+        proved = [max(row["epsilon"].get(view, inf) for row in rows) for view in views]
+        cells = [
+            f"`{name}`",
+            spread([row["accuracy"] for row in rows]).words("accuracy"),
+            *(bound(epsilon, 3) if epsilon <= ENOUGH else "–" for epsilon in proved),
+            f"{mean(row['processor_seconds'] for row in rows):.0f}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
-    """Search or check, and keep the answer."""
+    """Search or check and keep the answer, or show the one that is kept."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("search", "check"))
+    parser.add_argument("what", choices=("search", "check", "table"))
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--method", action="append", default=[], choices=list(CANDIDATES))
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
+    if given.what == "table":
+        print(table(json.loads((given.json or RESULTS / "quickstart_check.json").read_text())))
+        return
     began = perf_counter()
     seeds = [int(word) for word in given.seeds.split(",")]
     answer = search(given.method) if given.what == "search" else check(seeds)

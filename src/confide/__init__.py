@@ -6,11 +6,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from confide import methods
     from confide.accounting import calibrate, epsilon
     from confide.aggregates import Mean, MeanOfPresent, WeightedMean
     from confide.channels import Each, Shuffle, Sum
     from confide.cohorts import All, Epoch, Fixed, Poisson, Spaced
+    from confide.data import Dataset, Federation, federate, load
     from confide.engine import Local, Method, Past, Round, Sizes, Upload
+    from confide.engine.running import Run, run
+    from confide.engine.spending import Budget
     from confide.ledger import Ledger
     from confide.randomness import Key
     from confide.stages import (
@@ -48,12 +52,15 @@ __all__ = [
     "Assume",
     "BallRandomizer",
     "Binomial",
+    "Budget",
     "Clip",
     "ClipLayers",
     "Correlated",
+    "Dataset",
     "DiscreteGaussian",
     "Each",
     "Epoch",
+    "Federation",
     "Fixed",
     "Gaussian",
     "Key",
@@ -74,6 +81,7 @@ __all__ = [
     "RandomizedResponse",
     "Rotate",
     "Round",
+    "Run",
     "Scale",
     "Shuffle",
     "Sizes",
@@ -90,6 +98,10 @@ __all__ = [
     "WeightedMean",
     "calibrate",
     "epsilon",
+    "federate",
+    "load",
+    "methods",
+    "run",
     "state",
 ]
 
@@ -100,7 +112,10 @@ _HOMES = {
     "confide.aggregates": ("Mean", "MeanOfPresent", "WeightedMean"),
     "confide.channels": ("Each", "Shuffle", "Sum"),
     "confide.cohorts": ("All", "Epoch", "Fixed", "Poisson", "Spaced"),
+    "confide.data": ("Dataset", "Federation", "federate", "load"),
     "confide.engine": ("Local", "Method", "Past", "Round", "Sizes", "Upload"),
+    "confide.engine.running": ("Run", "run"),
+    "confide.engine.spending": ("Budget",),
     "confide.ledger": ("Ledger",),
     "confide.randomness": ("Key",),
     "confide.statements": ("Statement", "state"),
@@ -111,6 +126,8 @@ def __getattr__(name: str) -> Any:
     """Load a public name when it is first used."""
     if name not in __all__:
         raise AttributeError(f"module 'confide' has no attribute {name!r}")
+    if name == "methods":
+        return import_module("confide.methods")
     home = next((home for home, names in _HOMES.items() if name in names), "confide.stages")
     value = getattr(import_module(home), name)
     globals()[name] = value

@@ -113,6 +113,29 @@ def test_several_runs(build: Builder, tmp_path: Path) -> None:
     assert page.names.count("svg") == 4
 
 
+def test_equal_protection_from_world_and_server_is_one_sentence(
+    build: Builder, tmp_path: Path
+) -> None:
+    runs = [build("dp-fedavg-c"), build("fed-cdp")]
+    path = runs[1] / "public" / "statement.json"
+
+    def sentences(world: float, server: float) -> str:
+        stated = json.loads(path.read_text())
+        for row in stated["statement"]:
+            if row["unit"] == "record" and row["observer"] in ("world", "server"):
+                epsilon = {"world": world, "server": server}[row["observer"]]
+                row.update(epsilon=epsilon, status="proved")
+        path.write_text(json.dumps(stated))
+        return read(write_report(runs, tmp_path / "report.html")).words
+
+    whom = "protects one single record against"
+    told = "everyone who sees the released model"
+    assert f"{whom} {told}, and also against the server." in sentences(3.0, 3.0)
+    apart = sentences(3.0, 4.0)
+    assert f"{whom} {told}." in apart and f"{whom} the server." in apart
+    assert "and also" not in sentences(3.0, 40.0)
+
+
 def test_seeds_share_a_name(build: Builder, tmp_path: Path) -> None:
     runs = [build("dp-fedavg-c", name=f"seed{s}", seed=s) for s in range(3)]
     for run in runs[1:]:

@@ -16,6 +16,8 @@ from confide.report.verdict import ENOUGH
 from confide.rounding import bound
 
 Row = dict[str, Any]
+WIDE = 100
+"""Columns of a terminal that has room for times too."""
 VIEWS = (("client", "world"), ("client", "server"), ("record", "world"), ("record", "server"))
 
 
@@ -23,23 +25,31 @@ def print_comparison(runs: Sequence[Row]) -> None:
     """The table, and what its epsilons mean."""
     screen = console()
     if runs:
-        screen.print(table_of(runs))
+        screen.print(table_of(runs, wide=screen.width >= WIDE))
         for line in notes(runs):
             screen.print(Text(line, style="dim"))
 
 
-def table_of(runs: Sequence[Row]) -> Table:
+def table_of(runs: Sequence[Row], *, wide: bool = True) -> Table:
     """One row for each method, all of its seeds together."""
     first = runs[0]
     title = f"{first['data']}, {first['clients']:,} clients, {first['model']}"
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        collapse_padding=not wide,
+        pad_edge=wide,
+    )
     regression = first["accuracy"] is None
-    table.add_column("method")
-    table.add_column("loss" if regression else "accuracy", justify="right")
+    speeds = ("seconds", "examples/s") if wide else ()
+    table.add_column("method", no_wrap=True, overflow="fold")
+    table.add_column("loss" if regression else "accuracy", justify="right", no_wrap=True)
     for unit, observer in VIEWS:
-        table.add_column(f"ε {unit}/{observer}", justify="right")
-    for name in ("rounds", "seconds", "examples/s"):
-        table.add_column(name, justify="right")
+        table.add_column(f"ε {unit}\nto {observer}", justify="right", no_wrap=True)
+    for name in ("rounds", *speeds):
+        table.add_column(name, justify="right", no_wrap=True)
     for method in dict.fromkeys(run["method"] for run in runs):
         own = [run for run in runs if run["method"] == method]
         scores = [run["loss" if regression else "accuracy"] for run in own]
@@ -49,8 +59,7 @@ def table_of(runs: Sequence[Row]) -> Table:
             told(scores, "loss" if regression else "accuracy"),
             *(worst(own, unit, observer) for unit, observer in VIEWS),
             ", ".join(str(rounds) for rounds in dict.fromkeys(run["rounds"] for run in own)),
-            f"{mean(run['seconds'] for run in own):.1f}",
-            f"{speed:,.0f}",
+            *(f"{mean(run['seconds'] for run in own):.1f}", f"{speed:,.0f}")[: len(speeds)],
         )
     return table
 

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.table import Column
 
 from confide.rounding import bound
 
@@ -158,9 +159,10 @@ def watching(course: Course) -> Generator[Lines | Bar]:
         return
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
+        BarColumn(bar_width=16),
         TextColumn("{task.fields[rounds]}"),
-        TextColumn("{task.fields[words]}", style="dim"),
+        # On a narrow terminal this one goes on in the next line, and no other is cut.
+        TextColumn("{task.fields[words]}", style="dim", table_column=Column(no_wrap=False)),
     )
     with Progress(*columns, console=screen) as bar:
         task = bar.add_task(course.title, total=None, rounds="", words="starting")

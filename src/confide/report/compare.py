@@ -30,16 +30,19 @@ def sentences(groups: Sequence[Series]) -> list[str]:
     """The verdict over several runs: who protects what, at which price, and who nothing."""
     open_ones = list(groups)
     lines: list[str] = []
+    joined: list[tuple[str, str]] = []
     for view in VIEWS:
-        able = [g for g in groups if g.most(view) <= ENOUGH]
-        if view == ("record", "world"):
-            able = [g for g in able if g.most(VIEWS[0]) > ENOUGH]
-        if able:
-            open_ones = [g for g in open_ones if g not in able]
-            told = listed(
-                [f"{g.name} ({digits.epsilon_is(g.most(view))}, {scores(g)})" for g in able]
-            )
-            lines.append(f"{told} protect{s_of(able)} {view_words(view)}.")
+        able = protecting(groups, view)
+        if not able or view in joined:
+            continue
+        open_ones = [g for g in open_ones if g not in able]
+        whom, twin = view_words(view), (view[0], "server")
+        same = protecting(groups, twin) == able
+        if view != twin and same and all(g.most(twin) == g.most(view) for g in able):
+            joined.append(twin)
+            whom += f", and also against {AGAINST['server']}"
+        told = listed([f"{g.name} ({digits.epsilon_is(g.most(view))}, {scores(g)})" for g in able])
+        lines.append(f"{told} protect{s_of(able)} {whom}.")
     if len(open_ones) < len(groups):
         lines += server(groups)
     paper = [g for g in open_ones if any(isfinite(g.most(view)) for view in VIEWS)]
@@ -50,6 +53,12 @@ def sentences(groups: Sequence[Series]) -> list[str]:
     if bare:
         lines.append(f"{listed([g.name for g in bare])} protect{s_of(bare)} nobody.")
     return lines
+
+
+def protecting(groups: Sequence[Series], view: tuple[str, str]) -> list[Series]:
+    """Those that promise something in a view; who protects clients from the world is named once."""
+    able = [g for g in groups if g.most(view) <= ENOUGH]
+    return [g for g in able if view != VIEWS[1] or g.most(VIEWS[0]) > ENOUGH]
 
 
 def server(groups: Sequence[Series]) -> list[str]:
