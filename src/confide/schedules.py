@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import cos, inf, pi
 
+from confide.cohorts import whole
+
 
 @dataclass(frozen=True)
 class Linear:
@@ -57,7 +59,7 @@ class Exponential:
         """Sensible numbers."""
         between(self, "start", 0, above=True)
         between(self, "factor", 0, 1, above=True)
-        check_count(self, "every")
+        whole("Exponential", "every", self.every)
 
     def __call__(self, at: int) -> float:
         """The rate of this step, the first of which is 0."""
@@ -74,7 +76,7 @@ def rate_of(eta: float | Schedule, taken: int) -> float:
 
 def check_rate(step: object) -> None:
     """A step's `eta` is a number above 0, or a schedule."""
-    if not isinstance(getattr(step, "eta"), Schedule):  # noqa: B009
+    if not isinstance(getattr(step, "eta", None), Schedule):
         between(step, "eta", 0, above=True)
 
 
@@ -82,17 +84,7 @@ def check_ends(schedule: Linear | Cosine) -> None:
     """Rates of at least 0, the first above it, over at least one step."""
     between(schedule, "start", 0, above=True)
     between(schedule, "end", 0)
-    check_count(schedule, "over")
-
-
-def check_count(schedule: Schedule, field: str) -> None:
-    """A whole number of at least 1."""
-    value = getattr(schedule, field)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(
-            f"{type(schedule).__name__}: {field} = {value!r}, allowed is a whole number of at "
-            "least 1."
-        )
+    whole(type(schedule).__name__, "over", schedule.over)
 
 
 def between(step: object, field: str, least: float, most: float = inf, above: bool = False) -> None:

@@ -166,6 +166,14 @@ def test_other_bits_under_one_name_are_two_releases(ledger):
     ledger.verify()
 
 
+def test_what_had_been_spent_before_a_round(ledger):
+    for number, cost in ((3, 0.25), (4, 0.125)):
+        ledger.intend(release(number, world(cost)))
+    found = [ledger.spent("world", before=number) for number in (4, 3, 9)]
+    assert found == [(0.25,), (0.0,), (0.375,)]
+    assert ledger.spent("world") == (0.375,)
+
+
 def test_an_end_without_a_release_is_refused(ledger):
     for wrong in (1, 99, -1):
         with pytest.raises(LedgerError, match="no release has this number"):
