@@ -17,6 +17,7 @@ VERBS = {
     "methods": "every method, where it comes from, and its corrected sibling",
     "datasets": "every data set: what is here, what is missing and how to get it",
     "models": "every model, and where it comes from",
+    "audit": "try to refute what is stated about a method",
     "report": "one self-contained HTML file about one or several runs",
 }
 
@@ -126,7 +127,7 @@ def dispatch(words: list[str]) -> int:
             tell(verb, failed.answer, given.json)
         raise
     tell(verb, answer, given.json)
-    return 0
+    return 1 if answer.get("verdict") == "fail" else 0
 
 
 def tell(verb: Verb, answer: dict[str, Any], as_json: bool) -> None:

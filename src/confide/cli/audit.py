@@ -1,0 +1,75 @@
+"""`confide audit`: try to refute what is stated about a method."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from confide.accounting.relations import Refused
+from confide.cli import Wrong
+from confide.cli.plan import load, settings
+from confide.cli.tables import console
+from confide.rounding import bound
+
+COLOURS = {"pass": "green", "warn": "yellow", "fail": "bold red"}
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add("method", metavar="NAME or FILE.py:NAME", help="of `confide methods`, or in a file")
+    add("--seconds", type=float, default=40.0, help="about how long, by default 40")
+    add("--seed", type=int, default=0, help="another one makes other draws")
+    add("--set", metavar="KEY=VALUE", action="append", default=[], help="a field of the method")
+
+
+def example() -> str:
+    """One call that works."""
+    return "confide audit dp-fedsam-c --seconds 20"
+
+
+def run(given: argparse.Namespace) -> dict[str, Any]:
+    """Attack every release."""
+    if not 0 < given.seconds < float("inf"):
+        raise Wrong(f"audit: --seconds {given.seconds}, allowed is a finite number above 0.")
+    given.clients = given.records = given.layers = given.rounds = None
+    method = load(given.method, settings(given.set, given))
+    from confide.audit import audit
+    from confide.engine.rounds import Round
+
+    if isinstance(method, Round):
+        raise Wrong("audit: this is a Round, allowed is a Method, which says how many there are.")
+    try:
+        return {
+            **audit(method, seconds=given.seconds, seed=given.seed).row(),
+            "method": given.method,
+        }
+    except (Refused, ValueError) as why:
+        raise Wrong(f"audit: {why}") from why
+
+
+def show(answer: dict[str, Any]) -> None:
+    """A table of the releases, then the verdict."""
+    screen = console()
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("release", "about one", "seen by", "claimed ε", "at least", "draws", "verdict"):
+        table.add_column(
+            name, justify="right" if name in ("claimed ε", "at least", "draws") else "left"
+        )
+    for one in answer["releases"]:
+        table.add_row(
+            one["release"], one["unit"], one["observer"], bound(one["claimed"], 3),
+            f"{one['lower_bound']:.3g}", f"{one['draws']:,}",
+            Text(one["verdict"], style=COLOURS[one["verdict"]]),
+        )  # fmt: skip
+    screen.print(table)
+    for one in answer["releases"]:
+        screen.print(f"{one['release']}: {one['words']}.", highlight=False)
+    verdict = Text(answer["verdict"].upper(), style=COLOURS[answer["verdict"]])
+    screen.print(
+        verdict, Text(f"after {answer['seconds']:.0f} s, claims at δ = 1e-05 for one round")
+    )
