@@ -62,6 +62,26 @@ def test_what_is_published_stands_beside_it(name: str) -> None:
     assert stated(name, scale=0.0).published is None
 
 
+# docs/papers/dp-fedags.md: for a client at the defaults, to the world and to the server.
+PAGE = {
+    "dp-fedags": (inf, inf),
+    "dp-fedsnlc": (inf, inf),
+    "dp-fedags-c": (7.10, inf),
+    "dp-fedsnlc-c": (7.10, inf),
+    "cpsgd": (13.0, 72.5),
+    "cpsgd-c": (2.13, inf),
+}
+
+
+@pytest.mark.parametrize("name", sorted(PAGE))
+def test_the_table_of_the_page(name: str) -> None:
+    kind = CATALOGUE[name].load()
+    method, sizes = kind(), kind.setting.sizes
+    statement = state(unrolled(method, sizes), sizes)
+    found = [statement.cell("client", observer).epsilon for observer in ("world", "server")]
+    assert found == pytest.approx(PAGE[name], rel=3e-3)
+
+
 def test_the_noise_is_that_of_eq_2() -> None:
     (_, _, noise) = CATALOGUE["dp-fedags"].load()(epsilon=0.1).round(
         Past(0, SIZES)
