@@ -104,7 +104,9 @@ class DPFedAGSC:
     """Corrected: a public mask, noise on all coordinates, and weights inside the clip.
 
     `sigma` is the multiplier of the whole round: the losses, the significant coordinates and the
-    others share 1/sigma^2 as `loss_share`, the rest of it and `other_share` say.
+    others share 1/sigma^2 as `loss_share`, the rest of it and `other_share` say. Clients compare
+    their loss with the mean of the last `window` released ones, their size with the constant
+    `records`. What is proved, and why: docs/papers/dp-fedags.md.
     """
 
     T: int = 200
