@@ -136,6 +136,7 @@ def body(given: Study, found: dict[str, Figures]) -> Figures:
         "note": given.note,
         "trials": [found[name] for name in order],
         "orderings": [judged(ordering, found) for ordering in ready],
+        "not run": [trial.name for trial in given.trials if trial.name not in found],
     }
 
 
@@ -232,6 +233,8 @@ def document() -> None:
         machines = {", ".join(f"{k} {v}" for k, v in one["machine"].items()): None for one in
                     trials.values()}  # fmt: skip
         text += [f"Measured on: {told}.\n" for told in machines]
+        if read.get("not run"):
+            text += [f"In the study, and not run here: {'; '.join(read['not run'])}.\n"]
     DOCS.write_text("\n".join(text))
     print(DOCS)
 
