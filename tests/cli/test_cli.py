@@ -282,3 +282,43 @@ def test_accounting_needs_no_torch() -> None:
         "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+RUN_FILE = """
+methods = ["dp-fedavg-c", "fed-cdp-c"]
+[data]
+name = "mnist"
+clients = 300
+[model]
+name = "mlp"
+[budget]
+epsilon = 2.0
+delta = 1e-4
+[method.dp-fedavg-c]
+T = 20
+"""
+
+
+def test_a_method_of_a_run_file_is_planned_within_its_budget(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(RUN_FILE)
+    answer = ask(capsys, "plan", str(file), "--only", "dp-fedavg-c")
+    assert (answer["method"], answer["settings"]["T"]) == ("dp-fedavg-c", 20)
+    [world] = [
+        row for row in answer["statement"] if (row["unit"], row["observer"]) == ("client", "world")
+    ]
+    assert 1.998 <= world["epsilon"] <= 2.0 and world["delta"] == 1e-4
+    told = refused(capsys, "plan", str(file))
+    assert "2 methods" in told and "dp-fedavg-c, fed-cdp-c" in told
+    assert "Did you mean dp-fedavg-c?" in refused(capsys, "plan", str(file), "--only", "dp-fedav-c")
+    assert "does not exist" in refused(capsys, "plan", str(tmp_path / "nothing.toml"))
+
+
+def test_a_plan_for_another_model(capsys: pytest.CaptureFixture[str]) -> None:
+    small = ask(capsys, "plan", "dp-fedavg-c", "--model", "mlp")
+    large = ask(capsys, "plan", "dp-fedavg-c", "--model", "cnn2")
+    assert small["statement"] == large["statement"], "what Gaussian noise proves has no dimension"
+    assert small["round"] != large["round"]
+    assert "allowed are" in refused(capsys, "plan", "dp-fedavg-c", "--model", "mpl")

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import difflib
-import importlib.util
-import sys
 import tomllib
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from confide.accounting.relations import Refused
 from confide.cli import Wrong
+from confide.data.settings import nearest
 from confide.engine.adapting import planned
+from confide.engine.flat import Flat
 from confide.engine.rounds import Method, Past, Round, Sizes, published_of
-from confide.methods.making import make
-from confide.methods.setting import Setting
+from confide.methods.making import label, make
+from confide.methods.setting import SHAPES, Setting
+from confide.models import MODELS, build
 from confide.trace import trace
 
 MOST_ROUNDS = 1_000_000
@@ -26,9 +26,11 @@ def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
         "method",
-        metavar="NAME or FILE.py:NAME",
-        help="of `confide methods`; or a Method class, an instance, or a Round in a file",
+        metavar="NAME, FILE.py:NAME or FILE.toml",
+        help="of `confide methods`; a Method class, an instance or a Round in a file; a run file",
     )
+    parser.add_argument("--only", metavar="NAME", help="which method of a run file with several")
+    parser.add_argument("--model", metavar="NAME", help="of `confide models`: its layers")
     parser.add_argument("--clients", type=int, help="how many clients there are")
     parser.add_argument("--records", type=int, help="the least number of records of a client")
     parser.add_argument("--layers", help="lengths of the model's layers, such as 25088,32,320,10")
@@ -46,17 +48,17 @@ def example() -> str:
 
 def run(given: argparse.Namespace) -> dict[str, Any]:
     """Build the method, list its rounds, derive the statement."""
-    method = load(given.method, settings(given.set, given))
-    sizes = sizes_of(method, given)
-    rounds = unrolled(method, sizes, given.rounds)
+    it = subject(given)
+    method, sizes = it.method, it.sizes
+    rounds = unrolled(method, sizes, it.rounds)
     try:
         published = None if isinstance(method, Round) else published_of(method, sizes)
-        statement = planned(method, rounds, sizes, given.delta, published)
+        statement = planned(method, rounds, sizes, it.delta, published)
         steps = trace(rounds[0][0], sizes)
     except (Refused, ValueError) as why:
         raise Wrong(f"plan: {why}") from why
     return {
-        "method": given.method,
+        "method": it.name,
         "settings": fields_of(method),
         "round": steps,
         "statement": statement.rows(),
@@ -82,51 +84,63 @@ def settings(pairs: list[str], given: argparse.Namespace) -> dict[str, Any]:
 
 def load(where: str, values: dict[str, Any]) -> Method | Round:
     """A method of the list, or the named object of a Python file, with these fields."""
-    path, _, name = where.rpartition(":")
-    if not path or not name:
+    try:
+        return make(where, values)
+    except ValueError as why:
+        raise Wrong(f"plan: {why}") from why
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is planned: by its name, for these clients; `rounds` where the method does not say."""
+
+    name: str
+    method: Method | Round
+    sizes: Sizes
+    rounds: int | None
+    delta: float | None
+
+
+def subject(given: argparse.Namespace) -> Subject:
+    """A method with the options, or one of a run file."""
+    values = settings(given.set, given)
+    if given.method.endswith(".toml"):
         try:
-            return make(where, values)
-        except ValueError as why:
+            return of_file(given, values)
+        except (OSError, Refused, ValueError) as why:
             raise Wrong(f"plan: {why}") from why
-    if not Path(path).is_file():
-        raise Wrong(f"plan: file {path!r} does not exist; allowed is a Python file.")
-    spec = importlib.util.spec_from_file_location("confide_plan", path)
-    if spec is None or spec.loader is None:
-        raise Wrong(f"plan: file {path!r} is not a Python file.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    try:
-        spec.loader.exec_module(module)
-    except Exception as why:
-        raise Wrong(f"plan: {path} does not load: {type(why).__name__}: {why}") from why
-    if not hasattr(module, name):
-        near = difflib.get_close_matches(name, vars(module), 1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        raise Wrong(f"plan: {path} has nothing named {name!r}.{hint}")
-    return built(getattr(module, name), name, values)
+    method = load(given.method, values)
+    return Subject(given.method, method, sizes_of(method, given), given.rounds, given.delta)
 
 
-def built(thing: Any, name: str, values: dict[str, Any]) -> Method | Round:
-    """An instance: a class is called with the settings, an instance gets them replaced."""
-    if dataclasses.is_dataclass(thing):
-        known = [f.name for f in dataclasses.fields(thing) if f.init]
-        for key in values:
-            if key not in known:
-                near = difflib.get_close_matches(key, known, 1)
-                hint = f" Did you mean {near[0]}?" if near else ""
-                raise Wrong(
-                    f"plan: {name} has no field {key!r}, allowed are {', '.join(known)}.{hint}"
-                )
-    try:
-        if isinstance(thing, type):
-            thing = cast("type[Any]", thing)(**values)
-        elif values:
-            thing = dataclasses.replace(thing, **values)
-    except (TypeError, ValueError) as why:
-        raise Wrong(f"plan: {name} cannot be built: {why}") from why
-    if not isinstance(thing, Round | Method):
-        raise Wrong(f"plan: {name} is neither a Round nor a Method with round(past).")
-    return thing
+def of_file(given: argparse.Namespace, values: dict[str, Any]) -> Subject:
+    """A method of a run file, for the clients that its data are dealt to, within its budget."""
+    from confide.engine.calibrating import calibrated
+    from confide.runfiles.reading import read
+    from confide.runfiles.runfile import parse
+    from confide.runfiles.session import loaded, resolved, sizes_at
+
+    file = parse(read(given.method))
+    names = {label(name): name for name in file.methods}
+    only = given.only or (next(iter(names)) if len(names) == 1 else "")
+    if only not in names:
+        raise ValueError(
+            f"{given.method} has {len(names)} methods, so --only says which; allowed are "
+            f"{', '.join(names)}.{nearest(only, names)}"
+        )
+    changed = {"clients": given.clients or file.data.clients}
+    file = replace(file, data=replace(file.data, **changed), rounds=given.rounds or file.rounds)
+    if given.model is not None:
+        file = replace(file, model=replace(file.model, name=given.model))
+    if values:
+        file = replace(file, method={**file.method, only: {**file.method.get(only, {}), **values}})
+    file = resolved(file)
+    sizes, method = sizes_at(file, loaded(file)), file.single(names[only], file.seeds[0]).built()
+    budget = file.budget
+    if budget is not None and not file.single(names[only], 0).keeps_noise(method):
+        method = calibrated(method, sizes, budget, file.rounds)
+    delta = given.delta or (None if budget is None else budget.delta)
+    return Subject(only, method, sizes, file.rounds, delta)
 
 
 def sizes_of(method: Method | Round, given: argparse.Namespace) -> Sizes:
@@ -141,7 +155,7 @@ def sizes_of(method: Method | Round, given: argparse.Namespace) -> Sizes:
             raise Wrong(f"plan: {name} is not known; give --{name}, or the method a field {name}.")
         return value
 
-    layers = number("layers")
+    layers = number("layers") if given.model is None else layers_of(given.model, setting)
     if isinstance(layers, str):
         try:
             layers = tuple(int(part) for part in layers.split(","))
@@ -154,6 +168,17 @@ def sizes_of(method: Method | Round, given: argparse.Namespace) -> Sizes:
             number("clients"), number("records"), layers, getattr(own, "most_records", None)
         )
     except (TypeError, ValueError) as why:
+        raise Wrong(f"plan: {why}") from why
+
+
+def layers_of(model: str, setting: Setting | None) -> tuple[int, ...]:
+    """The lengths of a model's layers, for the data of the method's paper."""
+    shape, outputs = SHAPES.get("" if setting is None else setting.data, (None, None))
+    try:
+        if shape is None or outputs is None:
+            shape, outputs = MODELS[model].example if model in MODELS else SHAPES["mnist"]
+        return Flat(build(model, shape, outputs, 0)).layers
+    except (OSError, ValueError) as why:
         raise Wrong(f"plan: {why}") from why
 
 
