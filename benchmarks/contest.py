@@ -38,10 +38,11 @@ def differences(
 ) -> dict[str, float]:
     """How far one round without noise ends from the plain loop's in float64, over its length."""
     start = np.load(runner.initial(work))
-    reference = runner.scratch / f"{work.name} reference.npz"
+    margin = ("--margin",) if side.margin else ()
+    reference = runner.scratch / f"{work.name} reference{''.join(margin)}.npz"
     few = () if runner.quick else ("--cohort", str(VERIFIED_CLIENTS))
     if not reference.exists():
-        saved = ("--verify", str(reference), "--double", *few)
+        saved = ("--verify", str(reference), "--double", *margin, *few)
         runner.run(plain, next(iter(plain.ways)), work, *saved)
     right, found = np.load(reference), {}
     for precision in ("float64", "float32"):

@@ -46,8 +46,9 @@ def main() -> None:
         runner = Runner(None, Path(scratch), quick=False)
         found = checked(runner, work, sides, plain_of(sides, work), {})
         measured(runner, work, found, options.repeats)
-    table = list(rows("W3: a round on the GPU", work, found, GOALS))
     about = {"machine": machine, "repeats": options.repeats, "only": "", "quick": False}
+    record.store(about, [], samples_of(found))
+    table = list(rows("W3: a round on the GPU", work, found, GOALS))
     record.store(about, table, samples_of(found))
     show(HEADING, table, machine)
     return None

@@ -44,7 +44,7 @@ def clients_round(
 ) -> None:
     total = [torch.zeros_like(p) for p in model.parameters()]
     for client in members:
-        moved = clip(update(model, *data[client], what), what.work.clip)
+        moved = clip(update(model, *data[client], what), what.clip)
         for into, part in zip(total, moved, strict=True):
             into += part
     scale = what.work.clip * what.noise
@@ -61,7 +61,7 @@ def examples_round(model: nn.Module, x: Tensor, y: Tensor, what: Task) -> None:
         total = [torch.zeros_like(p) for p in parameters]
         for at in range(len(rows)):
             loss = cross_entropy(model(rows[at : at + 1]), labels[at : at + 1])
-            gradient = clip(list(torch.autograd.grad(loss, parameters)), what.work.clip)
+            gradient = clip(list(torch.autograd.grad(loss, parameters)), what.clip)
             for into, part in zip(total, gradient, strict=True):
                 into += part
         with torch.no_grad():

@@ -33,11 +33,17 @@ class Task:
     verify: Path | None
     double: bool
     device: str
+    margin: bool
 
     @property
     def rounds(self) -> int:
         """All rounds, of which the first is not timed."""
         return 1 if self.verify else 1 + self.work.rounds
+
+    @property
+    def clip(self) -> float:
+        """confide clips to a little less than C, so that no rounding exceeds it."""
+        return self.work.clip * (1 - 2**-21) if self.margin else self.work.clip
 
     @property
     def noise(self) -> float:
@@ -67,6 +73,7 @@ def task(description: str | None, variants: tuple[str, ...] = ("",)) -> Task:
     parser.add_argument("--cohort", type=int, help="a smaller cohort, for a quick look")
     parser.add_argument("--verify", type=Path, help="one round, no noise; save the parameters here")
     parser.add_argument("--double", action="store_true", help="train in float64")
+    parser.add_argument("--margin", action="store_true", help="clip to C (1 - 2^-21)")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     found = parser.parse_args()
     return Task(
@@ -77,6 +84,7 @@ def task(description: str | None, variants: tuple[str, ...] = ("",)) -> Task:
         verify=found.verify,
         double=found.double,
         device=found.device,
+        margin=found.margin,
     )
 
 
