@@ -3,7 +3,8 @@
 As `benchmarks/engine.py`, but every side runs with this Python, and its data lie on the device. The
 records are synthetic, of CIFAR-10's shape.
 
-`python benchmarks/engine_cuda.py [--json PATH] [--repeats N] [--rounds N] [--commit TEXT] [--docs]`
+`python benchmarks/engine_cuda.py [--json PATH] [--repeats N] [--rounds N] [--only TEXT]
+[--commit TEXT] [--docs]`
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also write the rows here")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=10, help="timed ones in each process")
+    parser.add_argument("--only", default="", help="only others with this text in their name")
     parser.add_argument("--commit", help="where the files are from, on a machine without git")
     parser.add_argument("--docs", action="store_true", help="only write docs/benchmarks.md anew")
     options = parser.parse_args()
@@ -40,13 +42,14 @@ def main() -> None:
     sides = [
         replace(side, ways={name: (*way, *timed) for name, way in side.ways.items()})
         for side in CUDA_SIDES
+        if side is CUDA_SIDES[0] or options.only.lower() in side.name.lower()
     ]
     record = Record.opened(HEADING, options.json, add=False)
     with tempfile.TemporaryDirectory() as scratch:
         runner = Runner(None, Path(scratch), quick=False)
-        found = checked(runner, work, sides, plain_of(sides, work), {})
+        found = checked(runner, work, sides, plain_of(CUDA_SIDES, work), {})
         measured(runner, work, found, options.repeats)
-    about = {"machine": machine, "repeats": options.repeats, "only": "", "quick": False}
+    about = {"machine": machine, "repeats": options.repeats, "only": options.only, "quick": False}
     record.store(about, [], samples_of(found))
     table = list(rows("W3: a round on the GPU", work, found, GOALS))
     record.store(about, table, samples_of(found))
