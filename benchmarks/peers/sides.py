@@ -39,6 +39,11 @@ class Side:
     most: int = 99  # this often at the most, because it is slow
     but: tuple[str, ...] = ()  # not on these workloads
 
+    def verified(self) -> list[str]:
+        """The ways that add up differently: the number of threads is no such thing."""
+        processes = [way for way, options in self.ways.items() if options == TORCHRUN]
+        return [next(iter(self.ways)), *processes]
+
     def fits(self, work: Workload) -> bool:
         return self.unit == work.unit and work.name not in self.but
 
@@ -56,7 +61,7 @@ SIDES = (
         {"one processor to a client": ()},
         "flower",
         most=1,
-        but=("ResNet-18",),
+        but=("ResNet-18", "empty"),
     ),
     Side("plain loop", "plain.py", THREADS, most=1, but=SLOW),
     Side("confide", "run_confide.py", OURS, unit="example", agrees=1e-10, margin=True),

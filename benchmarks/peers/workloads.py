@@ -77,10 +77,10 @@ WORKLOADS = {
         Workload("W1-MLP", "mlp", (784,), _uneven(), cohort=50, batch=20, rounds=5),
         Workload("W1-CNN", "cnn", (1, 28, 28), _uneven(), cohort=50, batch=20, rounds=1),
         Workload("W3", "simple_cnn", (3, 32, 32), (50,) * 1000, cohort=50, batch=10, rounds=2),
-        Workload("ResNet-18", "resnet18", (3, 32, 32), (48,) * 40, cohort=10, batch=16, rounds=1),
         Workload("W2-5", "cnn", (1, 28, 28), (500,), 1, batch=5, rounds=1, unit="example"),
         Workload("W2-64", "cnn", (1, 28, 28), (1024,), 1, batch=64, rounds=1, unit="example"),
         Workload("empty", "linear", (5000,), (0,) * 10, cohort=10, batch=10, rounds=4),
+        Workload("ResNet-18", "resnet18", (3, 32, 32), (48,) * 40, cohort=10, batch=16, rounds=1),
     )
 }
 
