@@ -164,7 +164,7 @@ def commit() -> str:
         return ran.stdout.strip()
 
     head = git("rev-parse", "--short", "HEAD")
-    changed = git("status", "--porcelain", "--", "../src", "../benchmarks")
+    changed = git("status", "--porcelain", "--", "../src", "../benchmarks", ":!results")
     return (head or "not a checkout") + (" and uncommitted changes" if changed else "")
 
 
@@ -203,12 +203,18 @@ def _full_columns(rows: Sequence[Row]) -> tuple[list[list[str]], list[int]]:
 
 
 def document() -> None:
-    """Write docs/benchmarks.md from the files in benchmarks/results: no number is typed."""
+    """Write docs/benchmarks.md anew."""
+    DOCS.write_text(page())
+
+
+def page() -> str:
+    """The page, from the files in benchmarks/results: no number is typed."""
     text = [
         "# Benchmarks\n",
         "Written by `python benchmarks/NAME.py --docs` from `benchmarks/results/*.json`: no number "
-        "here was typed. Times are medians in seconds; *times as long* is the median of the "
-        "other's time over ours, run in turn, and *spread* its smallest and largest value, so it "
+        "here was typed. Figures are medians, in seconds where no unit is named; *times as long* "
+        "is the median of the other's figure over ours, measured in turn, and *spread* its "
+        "smallest and largest value, so it "
         "carries over to other machines better than the times do. Where the other is *our bar*, "
         "the number is what we promise to stay below. Each file has the runs it was measured in, "
         "with machine, versions, seeds and repeats.\n",
@@ -240,7 +246,7 @@ def document() -> None:
                 "The runs were made in different environments, each named under its table, because "
                 "the packages they need were not installed together.\n"
             )
-    DOCS.write_text("\n".join(text))
+    return "\n".join(text)
 
 
 def _key(row: dict[str, Any]) -> tuple[str, str]:

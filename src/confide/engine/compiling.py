@@ -62,9 +62,11 @@ def compiled(function: Function, given: tuple[Tensor, ...]) -> Function:
     except torch.OutOfMemoryError:
         raise
     except Exception as why:
-        first = str(why).splitlines()[0] if str(why) else type(why).__name__
+        said = [line.strip() for line in str(why).splitlines() if line.strip()]
+        # What a compiler's own process says ends with the reason.
+        reason = said[-1 if said[0].endswith(":") else 0] if said else type(why).__name__
         raise ValueError(
-            f"strategy: the model's gradients cannot be compiled ({first}); "
+            f"strategy: the model's gradients cannot be compiled ({reason}); "
             "allowed is strategy = 'cohort'."
         ) from why
     return made

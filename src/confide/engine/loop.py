@@ -40,7 +40,7 @@ from confide.engine.client import Job, passed, shared_streams
 from confide.engine.public import ServersRecords
 from confide.engine.rounds import Method, Past, Released, Round, Sizes
 from confide.engine.spending import Budget, Plan
-from confide.engine.trainers import Trainer
+from confide.engine.trainers import Trainer, one_thread
 from confide.engine.uploads import Received, in_the_servers_order, joined, received
 from confide.ledger import BudgetSpent, Charge, Ledger, Release
 from confide.randomness import Key, Stream
@@ -107,11 +107,11 @@ class Loop:
             if cohort is None:
                 break
             try:
-                model = self.one_round(r, cohort)
+                with one_thread():  # the cores are the workers'
+                    self.accept(r, cohort, self.one_round(r, cohort))
             except BudgetSpent as why:
                 self.stopped = str(why)
                 break
-            self.accept(r, cohort, model)
             done = r
             examples = looked_at(r, self.weights[cohort])
             took = perf_counter() - began
