@@ -241,6 +241,8 @@ def page() -> str:
             if run["only"]:
                 options += f" --only {run['only']} --add"
             text.append(f"\nRun {number}, `{options}`: {environment}; seeds: {seeds}.\n")
+            if run.get("remark"):
+                text.append(f"{run['remark']}\n")
         if len(body["runs"]) > 1:
             text.append(
                 "The runs were made in different environments, each named under its table, because "
