@@ -228,7 +228,8 @@ FED_WRONG = (
 )
 FL = {**EPOCHS, "m": 3, "r": 1.0, "epsilon": 3.0}
 FL_C = {**EPOCHS, "m": 3, "p": 0.4, "C": 0.2, "epsilon": 20.0}
-FL_WRONG = (*WRONG, ({"m": 7}, "m = 7"), ({"epsilon": 1e6}, "epsilon ="))
+FL_WRONG = (*WRONG, ({"m": 7}, "m = 7"), ({"epsilon": 0.0}, "epsilon = 0.0"))
+FL_MORE = (({"epsilon": 21.0}, "epsilon = 21.0"), ({"r": 0.0}, "r = 0.0"))
 COFEL = {**EPOCHS, "m": 3, "k": 1, "C": 0.5, "epsilon": 5.0}
 COFEL_OFF = {"k": len(LAYERS), "C": 1e12, "scale": 0.0}
 COFEL_WRONG = (*WRONG, ({"k": 9}, "k = 9"), ({"k": 0}, "k = 0"), ({"C": 0.0}, "C = 0.0"))
@@ -254,7 +255,7 @@ ONE_RECORD = World((1, 1, 1, 1, 1, 1))
 CASES: dict[str, Case] = {
     "ldp-fed": Case(ldp_fed, FED, FED_OFF, FEDAVG, wrong=FED_WRONG),
     "ldp-fed-c": Case(ldp_fed, {**FED, "epsilon": 30.0}, FED_OFF, FEDAVG, wrong=FED_WRONG),
-    "ldp-fl": Case(ldp_fl, FL, {"r": 1e12, "scale": 0.0}, FEDAVG, wrong=FL_WRONG),
+    "ldp-fl": Case(ldp_fl, FL, {"r": 1e12, "scale": 0.0}, FEDAVG, wrong=(*FL_WRONG, *FL_MORE)),
     "ldp-fl-c": Case(ldp_fl_c, FL_C, FED_OFF, FEDAVG, wrong=FL_WRONG),
     "cldp-sgd": Case(
         cldp_sgd,

@@ -185,14 +185,16 @@ def run(
         if held is None
         else {one.name: one.cap for one in held}
     )
+    on_cuda = device != "cpu" and torch.cuda.is_available()
+    for r, _ in plan:
+        held_at = torch.device("cuda" if on_cuda else "cpu")
+        check_joining(r, sizes, len(federation.public), DTYPES[dtype], held_at)
     with place(out, resume, caps) as (directory, ledger):
         progress = reached(directory, ledger, fingerprint) if resume else None
         progress = progress or Progress(flat.vector.clone(), np.zeros(sizes.clients, np.int64))
         recipe = with_memory(recipe, progress)
         trainer = trainer_for(recipe, plan[0][0], sizes, device, workers)
         progress.move(trainer.device)
-        for r, _ in plan:
-            check_joining(r, sizes, len(federation.public), DTYPES[dtype], trainer.device)
         every = evaluate_every or max(1, total // 20)
         loop = Loop(
             method=method,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import ceil
 
 import numpy as np
 import torch
@@ -105,8 +106,9 @@ def check_joining(
             "run: public = 0, but mode connectivity looks at the loss on public records; allowed "
             "is a share such as public = 0.02."
         )
-    most = sizes.clients if isinstance(r.cohort, Poisson) else r.cohort.size(sizes.clients)
-    needed = HELD * (most or 1) * sizes.dim * dtype.itemsize
+    poisson = isinstance(r.cohort, Poisson)
+    most = sizes.clients if poisson else ceil(r.cohort.expected(sizes.clients))
+    needed = HELD * most * sizes.dim * dtype.itemsize
     free = free_bytes(device)
     if free is not None and needed > free:
         raise ValueError(

@@ -192,7 +192,10 @@ class Workers:
         return answer
 
     def _epitaph(self) -> str:
-        wait([process.sentinel for process in self._processes], timeout=1)
+        ended = wait([process.sentinel for process in self._processes], timeout=10)
+        for process in self._processes:
+            if process.sentinel in ended:  # its pipe closes a moment before it has a status
+                process.join(timeout=10)
         codes = [p.exitcode for p in self._processes if p.exitcode is not None]
         how = "by itself"
         if codes:

@@ -16,6 +16,7 @@ from confide.local import SGD, between
 from confide.methods.dp_fedsam import kept
 from confide.methods.setting import Setting, wholes
 from confide.stages import Clip, Ordinal, RandK
+from confide.stages.randomizers import MOST
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,8 @@ class LDPFedC(LDPFed):
     name: ClassVar = "ldp-fed-c"
 
     def budget(self, entries: int) -> float:
-        """An equal share for every entry that is sent."""
-        return self.epsilon / self.scale / entries
+        """An equal share for every entry that is sent, as far as the mechanism can use it."""
+        return min(MOST, self.epsilon / self.scale / entries)
 
 
 def check(method: object, *fields: str) -> None:

@@ -20,6 +20,7 @@ from confide.methods.ldp_fed import check
 from confide.methods.setting import Setting, wholes
 from confide.published.value import Published
 from confide.stages import Clip, RandK, TwoPoint
+from confide.stages.randomizers import MOST
 
 PAPER = "Sun et al. 2021"
 
@@ -108,7 +109,8 @@ class LDPFLC:
         if past.t == self.T:
             return None
         entries = kept(self.p, past.public.dim)
-        noisy = TwoPoint(self.C, self.epsilon / self.scale / entries) if self.scale else None
+        share = min(MOST, self.epsilon / self.scale / entries) if self.scale else 0.0
+        noisy = TwoPoint(self.C, share) if share else None
         return Round(
             cohort=Fixed(self.m),
             local=Local(SGD(self.eta), self.E, Epoch(self.B, partial=True)),
