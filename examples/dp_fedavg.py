@@ -4,24 +4,22 @@ McMahan, Ramage, Talwar, Zhang: Learning Differentially Private Recurrent Langua
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from confide.channels import Sum
-from confide.cohorts import Poisson
-from confide.engine import Past, Round
-from confide.stages import Clip, Gaussian
+from confide import Clip, Gaussian, Past, Poisson, Round, Sum
+from confide.methods.setting import Setting
 
 
 @dataclass(frozen=True)
 class DPFedAvg:
     """Clients clip their update to C; the aggregator adds noise of sigma C to the sum, once."""
 
-    clients: int = 1000
-    records: int = 60
-    layers: tuple[int, ...] = (25088, 32, 320, 10)  # an MLP 784-32-10
     T: int = 60
     q: float = 0.1
     C: float = 0.3
     sigma: float = 2.4
+    noise_field: ClassVar = "sigma"  # what a budget sets
+    setting: ClassVar = Setting(clients=1000, data="mnist", model="mlp", records=60)
 
     def round(self, past: Past) -> Round | None:
         """One round: clip, sum, divide by the public expected size q M, add noise."""
@@ -31,5 +29,5 @@ class DPFedAvg:
             cohort=Poisson(self.q),
             upload=(Clip(self.C),),
             channel=Sum(),
-            publish=(Gaussian(self.sigma * self.C / (self.q * self.clients)),),
+            publish=(Gaussian(self.sigma * self.C / (self.q * past.public.clients)),),
         )

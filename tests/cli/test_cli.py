@@ -322,3 +322,16 @@ def test_a_plan_for_another_model(capsys: pytest.CaptureFixture[str]) -> None:
     assert small["statement"] == large["statement"], "what Gaussian noise proves has no dimension"
     assert small["round"] != large["round"]
     assert "allowed are" in refused(capsys, "plan", "dp-fedavg-c", "--model", "mpl")
+
+
+def test_the_example_is_trained_and_audited(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ["--clients", "60", "--rounds", "2", "--out", str(tmp_path / "run")]
+    assert main(["run", "--method", EXAMPLE, *words, "--json"]) == 0
+    [run] = json.loads(capsys.readouterr().out)["runs"]
+    assert run["rounds"] == 2 and run["accuracy"] > 0
+    rows = {(row["unit"], row["observer"]): row["epsilon"] for row in run["statement"]}
+    assert 0 < rows["client", "world"] < 1 and rows["client", "server"] == "inf"
+    answer = ask(capsys, "audit", EXAMPLE, "--seconds", "2")
+    assert answer["verdict"] == "pass"
