@@ -216,15 +216,15 @@ def sign(metric: str) -> float:
     return -1.0 if metric == "error" else 1.0
 
 
-def proved(one: Figures, row: tuple[str, str]) -> tuple[float, float]:
-    """Epsilon and delta of the update's row, for the worst group of clients."""
+def proved(one: Figures, row: tuple[str, str]) -> tuple[float, float, str]:
+    """Epsilon, delta and relation of the update's row, for the worst group of clients."""
     name = "/".join((*row, "update"))
-    found = [(c["epsilon"], c["delta"]) for c in one["proved"] if c["row"] == name]
-    return max(found, default=(inf, 0.0))
+    found = [(c["epsilon"], c["delta"], c["relation"]) for c in one["proved"] if c["row"] == name]
+    return max(found, default=(inf, 0.0, ""))
 
 
-def alike(first: tuple[float, float], second: tuple[float, float]) -> bool:
+def alike(first: tuple[float, float, str], second: tuple[float, float, str]) -> bool:
     """Whether two statements are finite and equal but for what a search for noise leaves."""
-    if first[1] != second[1] or inf in (first[0], second[0]):
+    if first[1:] != second[1:] or inf in (first[0], second[0]):
         return False
     return abs(first[0] - second[0]) <= SAME * max(first[0], second[0])

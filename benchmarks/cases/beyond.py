@@ -25,8 +25,7 @@ STUDY = Study(
     paper="beyond",
     heading="Beyond the five papers",
     note="The quick start's clients, clip and budget. Turns (dp-bandmf) are about zero-out, coins "
-    "(dp-fedavg-c) about add-remove: the first has no amplification by sampling to rely on, and "
-    "here it needs none.",
+    "(dp-fedavg-c) about add-remove, so their equal epsilons do not say the same.",
     trials=(
         trial("dp-bandmf", "dp-bandmf", 0.8, b=10, beta=0.5),
         trial("dp-bandmf, one band", "dp-bandmf", 0.5, b=1, beta=0.5, T=20),

@@ -30,7 +30,7 @@ STUDY = Study(
         ),
         Trial(
             "dp-scaffold", "dp-scaffold",
-            {"T": 40, "l": 1.0, "s": 0.1, "K": 1, "C": 1.0, "eta_l": 1.0}, 0.7, **MANY,
+            {"T": 40, "l": 1.0, "s": 1.0, "K": 1, "C": 1.0, "eta_l": 1.0}, 0.7, **MANY,
             budget=RECORD, note="beyond the paper; no credit for drawing records",
         ),
         Trial("fed-sdp-c", "fed-sdp-c", {**UPDATES, "beta": 0.5}, 0.8, **SMALL, budget=CLIENT),

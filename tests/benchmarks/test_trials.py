@@ -29,8 +29,15 @@ trials: Any = loaded("trials", BENCHMARKS / "trials.py")
 STUDIES = sorted((BENCHMARKS / "cases").glob("[a-z]*.py"))
 
 
-def figures(scores: list[float], epsilon: float = 8.0, delta: float = 1e-3, **more: Any) -> Any:
-    cell = {"row": "record/server/update", "epsilon": epsilon, "delta": delta}
+def figures(
+    scores: list[float],
+    epsilon: float = 8.0,
+    delta: float = 1e-3,
+    relation: str = "add-remove",
+    **more: Any,
+) -> Any:
+    row = "record/server/update"
+    cell = {"row": row, "epsilon": epsilon, "delta": delta, "relation": relation}
     one = {"metric": "accuracy", "loss": 1.0, "seconds": 1.0, "proved": [cell], **more}
     runs = [{**one, "seed": seed, "score": score} for seed, score in enumerate(scores)]
     return trials.summary(trials.Trial("a", "udp-c", reach=0.5), runs)
@@ -60,9 +67,12 @@ def test_an_error_is_better_when_it_is_smaller() -> None:
     assert verdict(small, large) == "holds"
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(8.1, 1e-3), (inf, 1e-3), (8.0, 1e-4)])
-def test_unequal_statements_are_not_compared(epsilon: float, delta: float) -> None:
-    other = figures([0.1, 0.2, 0.3], epsilon, delta)
+@pytest.mark.parametrize(
+    "told",
+    [(8.1, 1e-3), (inf, 1e-3), (8.0, 1e-4), (8.0, 1e-3, "zero-out"), (8.0, 1e-3, "replace-one")],
+)
+def test_unequal_statements_are_not_compared(told: Any) -> None:
+    other = figures([0.1, 0.2, 0.3], *told)
     assert verdict(figures([0.8, 0.9, 0.7]), other).startswith("not comparable")
     assert verdict(other, figures([0.8, 0.9, 0.7])).startswith("not comparable")
 
