@@ -64,6 +64,7 @@ STUDY = Study(
         trial("udp-crd-c, public trigger", "udp-crd-c", trigger="public"),
         trial("udp-lei-c", "udp-lei-c"),
         trial("udp-optimal-c", "udp-optimal-c", tries=2),
+        trial("udp-optimal", "udp-optimal", tries=2),
         *(one for fixed, adapting, _ in PAIRS for one in (fixed, adapting)),
     ),
     orderings=(
