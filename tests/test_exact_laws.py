@@ -8,6 +8,7 @@ import pytest
 
 import exact_laws
 from confide.aggregates import Mean
+from confide.cells import Cell
 from confide.channels import Each, Sum
 from confide.cohorts import All, Fixed, Poisson
 from confide.engine.rounds import Local, Round, Sizes
@@ -24,7 +25,7 @@ from confide.stages import (
     Stage,
     Staircase,
 )
-from confide.statements import Cell, state
+from confide.statements import state
 from exact_laws import Law, draws, point, through, total
 
 DELTA, FAR = 0.02, 3.0

@@ -7,12 +7,13 @@ from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
 from confide.accounting.relations import Relation
+from confide.cells import Cell
 from confide.channels import Sum
 from confide.cohorts import Fixed, Poisson
 from confide.derive import derive
 from confide.engine import Round, Sizes, Upload
 from confide.stages import Clip, Gaussian, Laplace, Stage
-from confide.statements import Cell, state
+from confide.statements import state
 
 SIZES = Sizes(clients=1000, records=50, layers=(8,))
 T, DELTA = 50, 1e-5

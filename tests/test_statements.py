@@ -16,6 +16,7 @@ from confide.accounting.events import (
 )
 from confide.accounting.relations import Refused, Relation
 from confide.aggregates import MeanOfPresent, WeightedMean
+from confide.cells import epsilon_of
 from confide.channels import Each, Shuffle, Sum
 from confide.cohorts import All, Epoch, Fixed, Poisson
 from confide.derive import Release, derive
@@ -36,7 +37,7 @@ from confide.stages import (
     TopK,
     TwoPoint,
 )
-from confide.statements import Statement, epsilon_of, state
+from confide.statements import Statement, state
 
 C, SIGMA, M, Q = 0.2, 0.95, 500, 0.1
 SIZES = Sizes(clients=M, records=100, layers=(1000, 24))

@@ -7,11 +7,12 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
+from confide.cells import Cell
 from confide.engine.adapting import planned
 from confide.engine.rounds import Sizes, published_of
 from confide.engine.spending import unrolled
 from confide.methods import CATALOGUE
-from confide.statements import Cell, Statement
+from confide.statements import Statement
 
 # The layers do not matter to these statements: a small model has the same.
 SIZES = Sizes(50, 800, (60, 40))

@@ -14,6 +14,7 @@ from scipy import stats
 from confide.accounting import gdp
 from confide.accounting.relations import Refused
 from confide.aggregates import Mean
+from confide.cells import Cell
 from confide.channels import Sum
 from confide.cohorts import Cohort, Fixed, Poisson, Spaced
 from confide.engine.adapting import planned
@@ -21,7 +22,7 @@ from confide.engine.rounds import Past, Round, Sizes
 from confide.randomness import Key
 from confide.stages import Clip, Correlated, Gaussian, TopK
 from confide.stages.correlated import Echoes
-from confide.statements import Cell, state
+from confide.statements import state
 
 SIZES = Sizes(clients=60, records=20, layers=(40,))
 C_3 = (1.0, 0.5, -0.25)

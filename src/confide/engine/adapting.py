@@ -25,24 +25,14 @@ from confide.accounting.filters import (
 )
 from confide.accounting.relations import Refused
 from confide.budgets import SQUARED_MU, caps_of, charge_of
+from confide.cells import CAPPED, Cell, arguments, best, cell_of, default_delta
 from confide.derive import Key as CellKey
 from confide.derive import Release, derive
 from confide.engine.rounds import Round, Sizes
 from confide.engine.spending import Budget, Plan
 from confide.ledger import Cap, Charge, Ledger, Scope
 from confide.published.value import Published
-from confide.statements import (
-    CAPPED,
-    Cell,
-    Statement,
-    alike,
-    arguments,
-    best,
-    cell_of,
-    default_delta,
-    groups,
-    noise_words,
-)
+from confide.statements import Statement, alike, groups, noise_words
 from confide.statements import state as composed
 
 SLACK = 1 + 1e-8

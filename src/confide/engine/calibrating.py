@@ -9,11 +9,11 @@ from typing import Any
 from confide.accounting.account import Answer
 from confide.accounting.calibration import Search
 from confide.accounting.relations import Refused, Relation
+from confide.cells import Cell
 from confide.derive import Key as CellKey
 from confide.engine.adapting import accounts, adapts
 from confide.engine.rounds import Method, Sizes
 from confide.engine.spending import Budget, Plan, spent, unrolled
-from confide.statements import Cell
 
 
 def noise_field(method: Method) -> str | None:

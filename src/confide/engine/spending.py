@@ -10,6 +10,7 @@ from math import inf
 from confide.accounting.filters import PlannedMeter
 from confide.accounting.relations import Refused, Relation
 from confide.budgets import caps_of, charge_of
+from confide.cells import Cell, arguments, best, cell_by, default_delta
 from confide.claims import Claim
 from confide.data.dataset import Federation
 from confide.derive import Key as CellKey
@@ -18,7 +19,7 @@ from confide.derive import derive
 from confide.derive.release import fold
 from confide.engine.rounds import Method, Past, Round, Sizes, Upload
 from confide.ledger import Cap, Charge, Scope
-from confide.statements import Cell, arguments, best, cell_by, default_delta, groups
+from confide.statements import groups
 
 Plan = list[tuple[Round, int]]
 MOST_ROUNDS = 1_000_000

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from confide.cells import Cell
 from confide.report import digits, verdict
 from confide.report.markup import Html, el, join, pairs, table
 from confide.report.record import RunRecord
 from confide.report.statement import least, thing
-from confide.statements import Cell
 
 HEAD = ("what", "seen by", "ε", "δ", "why")
 

@@ -8,10 +8,10 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from confide.cells import VIEWS, Cell
 from confide.report.fields import Fields, NotARun, load, parsed, text_of
 from confide.report.finding import ended
 from confide.report.private import Private, read_private
-from confide.statements import VIEWS, Cell
 
 if TYPE_CHECKING:
     from confide.engine.running import Run

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from confide.cells import Cell
 from confide.report import digits
 from confide.report.markup import Html, Inside, el, join, table
 from confide.report.record import RunRecord
 from confide.report.verdict import OBSERVERS, SCALE, mark
-from confide.statements import Cell
 
 MOST_GROUPS = 100
 ACCOUNTANTS = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
+from confide.cells import Cell
 from confide.report import digits
 from confide.report.markup import Html, el, join
 from confide.report.record import RunRecord
-from confide.statements import Cell
 
 STRENGTHS = (
     (1.0, "is protected strongly"),
