@@ -7,24 +7,18 @@ what is stated is about what runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast, runtime_checkable
 
-from confide.aggregates import (
-    Aggregate,
-    ByLossAndSize,
-    Mean,
-    MeanOfPresent,
-    ModeConnectivity,
-    WeightedMean,
-)
+from confide.aggregates import Aggregate, Mean, MeanOfPresent
 from confide.channels import Each, Shuffle, Sum
-from confide.cohorts import All, Cohort, Epoch, Fixed, Poisson, Sampler, Spaced, whole
+from confide.cohorts import All, Cohort, Epoch, Sampler, whole
+from confide.engine.places import KINDS, check_kinds, check_stages, check_uploads, columns_of
 from confide.local import SGD, Step
 from confide.published.value import Published
 from confide.servers import Add, Server
 from confide.stages.noises import Gaussian
-from confide.stages.stage import PerClient, Stage, resolved
+from confide.stages.stage import Stage, resolved
 from confide.values import Bounded, HeldOutLoss
 
 Stages = tuple[Stage, ...]
@@ -179,53 +173,9 @@ class Round:
 
     def __post_init__(self) -> None:
         """Only things that bring a proof may stand at a place that the statement rests on."""
-        allowed_at: dict[str, tuple[type, ...]] = {
-            "cohort": (All, Poisson, Fixed, Spaced),
-            "channel": (Each, Sum, Shuffle),
-            "aggregate": (Mean, MeanOfPresent, WeightedMean, ByLossAndSize, ModeConnectivity),
-            "local": (Local,),
-        }
-        for name, allowed in allowed_at.items():
-            value = getattr(self, name)
-            if not isinstance(value, allowed):
-                names = ", ".join(kind.__name__ for kind in allowed)
-                raise TypeError(f"Round: {name} = {value!r}, allowed are {names}.")
-        if not isinstance(self.upload, tuple) and not self.upload:
-            raise ValueError("Round: upload names no vector; allowed is at least one.")
-        if all(u.data == "test" for u in self.uploads.values()):
-            raise ValueError("Round: upload has only test data; allowed is at least one update.")
-        for name, upload in self.uploads.items():
-            if upload.data == "test" and upload.value is None and name != "loss":
-                raise ValueError(
-                    f"Round: upload {name!r} has data = 'test', allowed is that for 'loss' or with "
-                    "a value of its own: all else is made in training."
-                )
-        if isinstance(self.aggregate, ByLossAndSize):
-            self._check_weights(self.aggregate)
-        check_single_uploads(self)
-        for place, vector, stage in self.stages():
-            anything: object = stage
-            if not isinstance(anything, Stage):
-                raise TypeError(f"Round: {place} of {vector} holds {stage!r}, allowed are stages.")
-            if place == "publish" and columns_of(stage):
-                raise ValueError(
-                    f"Round: {type(stage).__name__} at publish has a per-client column; allowed is "
-                    "one number, as it acts on everyone's aggregate."
-                )
-
-    def _check_weights(self, aggregate: ByLossAndSize) -> None:
-        """Weights of uploads need every upload by itself, and what they are made of."""
-        if not isinstance(self.channel, Each):
-            raise ValueError(
-                f"Round: channel = {self.channel!r}, allowed with ByLossAndSize is Each(): the "
-                "server weighs uploads by what their clients say."
-            )
-        missing = [name for name in aggregate.needs if name not in self.uploads]
-        if missing:
-            raise ValueError(
-                f"Round: upload has no {' and no '.join(missing)}, allowed with ByLossAndSize are "
-                "uploads that have both names its weights are made of."
-            )
+        check_kinds(self, {**KINDS, "local": (Local,)})
+        check_uploads(self)
+        check_stages(self)
 
     @property
     def uploads(self) -> dict[str, Upload]:
@@ -278,33 +228,6 @@ def published_of(method: object, sizes: Sizes) -> Published | None:
     """What the method's paper would print for these clients."""
     claim: Any = getattr(method, "published", None)
     return cast("Published | None", claim(sizes) if callable(claim) else claim)
-
-
-def check_single_uploads(r: Round) -> None:
-    """Refuse an aggregate, or a server, that needs what the channel does not show."""
-    if isinstance(r.aggregate, ModeConnectivity):
-        single = isinstance(r.channel, Each) or r.channel == Shuffle()
-        if not single or "model" not in r.uploads:
-            raise TypeError(
-                f"Round: aggregate = ModeConnectivity with channel = {r.channel!r} and uploads "
-                f"{', '.join(r.uploads)}, allowed are Each() and Shuffle() with an upload `model`: "
-                "it joins single models, which a sum does not show."
-            )
-    if r.passes_on is None:
-        return
-    if not isinstance(r.channel, Each) or not r.broadcast or "model" not in r.uploads:
-        raise ValueError(
-            f"Round: passes_on = {r.passes_on}, allowed with channel = Each(), broadcast = True "
-            "and an upload `model`: the server must know whose it is, and everybody gets it."
-        )
-
-
-def columns_of(thing: object) -> list[tuple[float, ...]]:
-    """The per-client columns of one stage or step."""
-    if not is_dataclass(thing) or isinstance(thing, type):
-        return []
-    own = (getattr(thing, f.name) for f in fields(thing))
-    return [value.values for value in own if isinstance(value, PerClient)]
 
 
 @dataclass(frozen=True)
