@@ -98,6 +98,10 @@ def norms(x: Tensor) -> Tensor:
     return torch.linalg.vector_norm(x, dim=1, dtype=torch.float64)
 
 
+UNSTEP = pow(STEP, -1, 1 << 64)
+"""The word whose product with STEP is 1."""
+
+
 class RowMasks:
     """The dropout masks of one client of a vmapped batch: `Masks` with tensors for its numbers.
 
@@ -135,8 +139,9 @@ def keep(key: Tensor, rows: Tensor, size: int, p: float) -> Tensor:
     """Which elements of each row stay, as the gradients package's `keep` for this key."""
     bits = next(n for n in PARTS if n == 32 or (p * 2**n).is_integer())
     words = -(-size * bits // 64)
-    counter = torch.arange(words, device=rows.device) * signed(STEP) + key
-    z = scrambled((rows * signed(words * STEP)).view(-1, 1) + counter)
+    # Compiled, places are narrow numbers: they may only be multiplied once a key has joined them.
+    places = (rows * words).view(-1, 1) + torch.arange(words, device=rows.device)
+    z = scrambled((places + key * signed(UNSTEP)) * signed(STEP))
     # Each part of a word in turn, the lowest first, is moved to the top and compared there.
     up = torch.arange(64 - bits, -1, -bits, device=rows.device)
     least = min(round(p * 2**bits), 2**bits - 1) - 2 ** (bits - 1)
