@@ -13,7 +13,7 @@ from confide.aggregates import Mean, MeanOfPresent
 from confide.channels import Sum
 from confide.cohorts import All, Cohort, Epoch, Poisson
 from confide.data import Dataset, Federation, load
-from confide.engine.client import Outcome
+from confide.engine.outcomes import Outcome
 from confide.engine.rounds import Local, Past, Round, Upload
 from confide.local import SGD
 from confide.stages import Clip, Gaussian

@@ -12,7 +12,7 @@ from confide.claims import Claim
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from confide.engine.client import Outcome
+    from confide.engine.outcomes import Outcome
 
 
 @runtime_checkable

@@ -17,7 +17,6 @@ from torch.func import vmap
 from confide.engine.ahead import Ahead, ahead_of, noise_of
 from confide.engine.client import (
     Job,
-    Outcome,
     Streams,
     Workshop,
     batches,
@@ -26,10 +25,10 @@ from confide.engine.client import (
     looked_at_again,
     losses_on_tests,
     passed,
-    quantity,
     recalled,
 )
 from confide.engine.gradients.clipping import NOTHING, Bound, clip_row, norms_of
+from confide.engine.outcomes import Outcome, quantity
 from confide.engine.rounds import Local, Round
 from confide.engine.rows import seeds
 from confide.engine.sums import Picked

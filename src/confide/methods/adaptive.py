@@ -22,7 +22,7 @@ from confide.stages.bounds import finite
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from confide.engine.client import Outcome
+    from confide.engine.outcomes import Outcome
 
 FARTHEST = 20.0
 """The bound stays within e^20 of C_0 either way, so that no run of noisy bits carries it away."""

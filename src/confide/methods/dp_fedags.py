@@ -27,7 +27,7 @@ from confide.servers import Add
 from confide.stages import Clip, Gaussian, Mask, Places, Scale, Shared, Stage
 
 if TYPE_CHECKING:
-    from confide.engine.client import Outcome
+    from confide.engine.outcomes import Outcome
 
 PAPER = "Zhang et al. (DP-FedAGS)"
 LEAST_LOSS = 0.01

@@ -34,7 +34,7 @@ from confide.randomness import Stream
 from confide.stages import Clip, Gaussian, Shared, Stage
 
 if TYPE_CHECKING:
-    from confide.engine.client import Outcome
+    from confide.engine.outcomes import Outcome
 
 
 @dataclass(frozen=True)
