@@ -11,7 +11,7 @@ from confide.accounting.filters import FILTER_ORDERS, RenyiFilter, least_epsilon
 from confide.accounting.relations import Relation
 from confide.channels import Sum
 from confide.cohorts import All, Poisson
-from confide.engine.loop import RunFailed
+from confide.engine.ending import RunFailed
 from confide.engine.rounds import Local, Past, Round
 from confide.engine.running import Run, run
 from confide.engine.spending import Budget

@@ -8,7 +8,7 @@ import pytest
 
 from confide.accounting.relations import Refused
 from confide.cohorts import Epoch, Fixed
-from confide.engine.loop import Diverged
+from confide.engine.ending import Diverged
 from confide.engine.rounds import Local, Past, Round
 from confide.engine.running import Run, run
 from confide.ledger import Ledger

@@ -10,7 +10,7 @@ import pytest
 from confide.cohorts import Epoch, Fixed
 from confide.engine import loop
 from confide.engine.checkpoint import CheckpointError
-from confide.engine.loop import RunFailed
+from confide.engine.ending import RunFailed
 from confide.engine.rounds import Local, Upload
 from confide.engine.running import Run, run
 from confide.ledger import Ledger

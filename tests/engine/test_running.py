@@ -13,7 +13,7 @@ from confide.accounting import gdp
 from confide.aggregates import Mean, WeightedMean
 from confide.channels import Sum
 from confide.cohorts import All, Epoch, Fixed, Poisson
-from confide.engine.loop import Diverged, RunFailed
+from confide.engine.ending import Diverged, RunFailed
 from confide.engine.rounds import Local, Past, Round, Upload
 from confide.engine.running import Run, run
 from confide.engine.spending import Budget

@@ -14,7 +14,7 @@ from confide.accounting.relations import Relation
 from confide.cohorts import All, Fixed, Poisson
 from confide.derive import derive
 from confide.engine import adapting
-from confide.engine.loop import RunFailed
+from confide.engine.ending import RunFailed
 from confide.engine.rounds import Local, Past, Released, Round, Sizes
 from confide.engine.running import Run, run
 from confide.engine.spending import Budget, unrolled

@@ -170,7 +170,7 @@ def failing(title: str, why: str) -> str:
 def one(place: Place, data: Any, number: int, total: int) -> str | None:
     """Train one run under a bar; a sentence if its model diverged."""
     from confide.cli.progress import Course, watching
-    from confide.engine.loop import Diverged
+    from confide.engine.ending import Diverged
     from confide.runfiles.session import train
 
     budget = place.file.budget
@@ -222,7 +222,7 @@ def summary(out: Path, found: Sequence[Place], sentence: str | None) -> dict[str
 @contextmanager
 def told() -> Generator[None]:
     """What is wrong with the call, or what failed, as one sentence."""
-    from confide.engine.loop import RunFailed
+    from confide.engine.ending import RunFailed
     from confide.engine.workers import WorkerDied
     from confide.ledger import LedgerError
 

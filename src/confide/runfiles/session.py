@@ -22,8 +22,9 @@ from confide.engine.calibrating import noise_field
 from confide.engine.directory import Directory
 from confide.engine.flat import Flat
 from confide.engine.loop import Watch
+from confide.engine.materials import default_model
 from confide.engine.rounds import Past, Sizes
-from confide.engine.running import DTYPES, Run, default_model, run
+from confide.engine.running import DTYPES, Run, run
 from confide.engine.spending import sizes_of
 from confide.models import build
 from confide.report.fields import Fields
