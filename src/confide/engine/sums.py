@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
+from confide.engine import convolutions
 from confide.engine.flat import Flat
 from confide.engine.gradients import dropout
 from confide.engine.gradients.plain import like
@@ -65,6 +66,8 @@ class Sums:
         self.x, self.y = x, y
         dropout.install(flat.module)
         self._masks = install(flat.module)
+        if x.is_cuda:
+            convolutions.install(flat.module)
 
     def __call__(
         self, w: Tensor, picked: Picked, lengths: Sequence[int] = (), columns: int | None = None
