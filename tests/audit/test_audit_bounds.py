@@ -16,6 +16,7 @@ from confide.audit.bounds import (
     epsilon_of_counts,
     epsilon_of_guesses,
     epsilon_of_one_run,
+    fitted_mu,
     gaussian,
     of_pairs,
     refutes,
@@ -84,6 +85,24 @@ def test_a_true_claim_is_seldom_refuted_and_a_false_one_almost_always() -> None:
     assert right <= 35, "at most 5 % of 400, and two deviations"
     wrong = sum(refutes(drawn(2 * mu, 2000, s), gaussian(mu), 0.001) for s in range(50))
     assert wrong == 50
+
+
+def test_an_estimate_is_nearer_to_the_truth_than_a_bound_and_seldom_above_it() -> None:
+    mu, limits = gdp.mu(4.0, 1e-5), []
+    for seed in range(300):
+        random = np.random.default_rng(seed)
+        limits.append(fitted_mu(random.normal(mu, size=5000), random.normal(size=5000), 0.01))
+    assert sum(limit > mu for limit in limits) <= 10, "at most 1 % of 300, and four deviations"
+    assert gdp.epsilon(float(np.median(limits)), 1e-5) > 3.7
+
+
+def test_no_estimate_is_made_of_scores_that_are_not_normal() -> None:
+    random = np.random.default_rng(1)
+    coins = random.integers(0, 2, 1000).astype(float)
+    assert fitted_mu(coins + 1, coins, 0.001) == 0.0
+    assert fitted_mu(np.ones(50), np.zeros(50), 0.001) == 0.0
+    flat = random.uniform(size=(2, 5000))
+    assert fitted_mu(flat[0] + 1, flat[1], 0.001) == 0.0
 
 
 @given(st.floats(0.05, 6), st.floats(1e-6, 1 - 1e-6))

@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from math import exp, inf, log
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 from scipy.stats import binom
 
 from confide.accounting import gdp
 
+Rows = NDArray[np.float64]
 Curve = Callable[[float], float]
 """The least FNR that a claim allows at an FPR."""
 
@@ -55,7 +57,7 @@ def epsilon_of_counts(counts: Counts, delta: float, alpha: float) -> float:
     """The least epsilon that is not refuted, whatever the mechanism is."""
     fpr, fnr = counts.limits(alpha)
     odds = [(1 - delta - a) / b for a, b in ((fpr, fnr), (fnr, fpr))]
-    return max(0.0, *(log(one) for one in odds if one > 0))
+    return max([0.0, *(log(one) for one in odds if one > 0)])
 
 
 def mu_of_counts(counts: Counts, alpha: float) -> float:
@@ -77,6 +79,30 @@ def refutes(counts: Counts, curve: Curve, alpha: float) -> bool:
     """
     fpr, fnr = counts.limits(alpha)
     return fnr < curve(fpr) or fpr < curve(fnr)
+
+
+def fitted_mu(ins: Rows, outs: Rows, alpha: float) -> float:
+    """The lower limit of mu for scores that look normal in both worlds; 0 where they do not.
+
+    An estimate: the mean shift over the standard deviation, and its limit as for normal scores.
+    """
+    spread = float((ins.var() + outs.var()) / 2) ** 0.5
+    if spread == 0 or not (looks_normal(ins) and looks_normal(outs)):
+        return 0.0
+    mu = float(ins.mean() - outs.mean()) / spread
+    n, m = len(ins), len(outs)
+    error = (1 / n + 1 / m + mu * mu / (2 * (n + m))) ** 0.5
+    return max(0.0, mu - float(ndtri(1 - alpha)) * error)
+
+
+def looks_normal(scores: Rows) -> bool:
+    """Whether the third and fourth moments are within four deviations of a normal law's."""
+    n, deviation = len(scores), float(scores.std())
+    if deviation == 0:
+        return False
+    z = (scores - scores.mean()) / deviation
+    skew, excess = float((z**3).mean()), float((z**4).mean()) - 3
+    return abs(skew) <= 4 * (6 / n) ** 0.5 and abs(excess) <= 4 * (24 / n) ** 0.5
 
 
 # One run with many canaries ---------------------------------------------------------------------

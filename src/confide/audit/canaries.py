@@ -14,10 +14,11 @@ OVERSIZE, TINY = 20.0, 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Canary:
-    """A vector to be told from its opposite, or from nothing."""
+    """A vector to be told from its opposite, or from `other` if it names one."""
 
     name: str
     vector: Tensor
+    other: Tensor | None = None
 
 
 def canaries(layers: tuple[int, ...], length: float) -> Iterator[Canary]:
@@ -25,7 +26,8 @@ def canaries(layers: tuple[int, ...], length: float) -> Iterator[Canary]:
 
     One coordinate in the first and in the last layer; all of them; the first quarter; every layer
     at full length by itself, which only a clip over all of them shortens; far too long, which a
-    clip must shorten; far too short for any threshold; and none at all.
+    clip must shorten; far too short for any threshold; no number at all, which no clip measures.
+    One against another shows what depends on where a vector is large, and not on its sign.
     """
     d = sum(layers)
     dirac = torch.zeros(d, dtype=torch.float64)
@@ -37,9 +39,11 @@ def canaries(layers: tuple[int, ...], length: float) -> Iterator[Canary]:
     few[: max(1, d // 4)] = 1 / sqrt(max(1, d // 4))
     each = torch.cat([torch.ones(n, dtype=torch.float64) / sqrt(n) for n in layers])
     yield Canary("one coordinate", length * dirac)
+    yield Canary("not a number", torch.full_like(dirac, torch.nan), torch.zeros_like(dirac))
     if d == 1:
         yield Canary("oversize", OVERSIZE * length * dirac)
         return
+    yield Canary("one coordinate against the last", length * dirac, length * last)
     yield Canary("the last coordinate", length * last)
     yield Canary("dense", length * dense)
     yield Canary("a quarter of the coordinates", length * few)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from math import inf
 from time import perf_counter
 
 import numpy as np
 import torch
+from scipy.special import ndtr
 
 from confide.accounting import account, gdp
+from confide.accounting.events import DpEvent
 from confide.accounting.relations import Relation
 from confide.audit.bounds import (
     Counts,
     Curve,
     epsilon_if_gaussian,
     epsilon_of_counts,
+    fitted_mu,
     gaussian,
     of_pairs,
     refutes,
@@ -57,9 +61,16 @@ class Finding:
     draws: int
     claimed: float
     delta: float
-    lower_bound: float  # valid whatever the mechanism is
+    lower_bound: float  # valid whatever the mechanism is, at level 0.05
     if_gaussian: float  # an estimate, unless the claimed curve is Gaussian
+    estimate: float  # from a Gaussian fitted to the scores, its lower 99.9 % limit
     refuted: float  # the smaller level at which the claim is refuted; 1 if it is not
+    doubted: bool  # whether the estimate's limit contradicts the claim
+
+    @property
+    def order(self) -> tuple[float, ...]:
+        """What says most about the claim comes first; then the largest valid bound."""
+        return self.refuted, not self.doubted, -self.lower_bound, -self.if_gaussian
 
 
 def findings(
@@ -70,36 +81,55 @@ def findings(
     `tests` is how many tests the whole audit makes; `number` keeps the draws of targets apart.
     """
     known = families(target)
+    claim = claimed(target, delta)
     out: list[Finding] = []
     for place, canary in enumerate(known):
         first = (number * len(known) + place) * DRAWS_APART
-        out += examined(target, canary, key, first, effort.shared(len(known)), delta, tests)
+        out += examined(target, canary, key, first, effort.shared(len(known)), claim, delta, tests)
     return out
 
 
 def families(target: Target) -> list[Canary]:
-    """The canaries of the longest vector; the others follow it."""
+    """The canaries of the longest vector; the others follow it.
+
+    Two vectors of equal length are neighbours only where one may replace the other.
+    """
     longest = max(target.lengths.values(), key=sum)
-    return list(canaries(longest, target.bound))
+    replaced = target.relation is Relation.REPLACE_ONE
+    return [
+        canary
+        for canary in canaries(longest, target.bound)
+        if replaced or canary.other is None or not canary.other.any()
+    ]
 
 
 def worlds(target: Target, canary: Canary) -> tuple[Vectors, Vectors | None]:
     """The two worlds that the claim compares."""
-    vectors = {name: fitted(canary, sum(layers)) for name, layers in target.lengths.items()}
-    match target.relation:
-        case Relation.REPLACE_ONE:
-            return vectors, {name: -vector for name, vector in vectors.items()}
-        case Relation.ADD_REMOVE:
-            return vectors, None
-        case _:
-            return vectors, {name: torch.zeros_like(v) for name, v in vectors.items()}
+    here = vectors(target, canary.vector)
+    if target.relation is Relation.ADD_REMOVE:
+        return here, None
+    if canary.other is not None:
+        return here, vectors(target, canary.other)
+    opposite = -1.0 if target.relation is Relation.REPLACE_ONE else 0.0
+    return here, {name: opposite * vector for name, vector in here.items()}
 
 
-def fitted(canary: Canary, length: int) -> torch.Tensor:
+def vectors(target: Target, canary: torch.Tensor) -> dict[str, torch.Tensor]:
+    """The canary as every vector of the release, every second one turned round.
+
+    So noise that two of them share does not hide that they differ.
+    """
+    return {
+        name: (-1) ** place * fitted(canary, sum(layers))
+        for place, (name, layers) in enumerate(target.lengths.items())
+    }
+
+
+def fitted(canary: torch.Tensor, length: int) -> torch.Tensor:
     """The same canary for a vector of another length."""
-    if len(canary.vector) == length:
-        return canary.vector
-    return torch.full((length,), float(torch.linalg.vector_norm(canary.vector)) / length**0.5)
+    if len(canary) == length:
+        return canary
+    return torch.full((length,), float(torch.linalg.vector_norm(canary)) / length**0.5).double()
 
 
 def examined(
@@ -108,6 +138,7 @@ def examined(
     key: Key,
     first: int,
     effort: Effort,
+    claim: tuple[float, Curve | None],
     delta: float,
     tests: int,
 ) -> Iterator[Finding]:
@@ -118,9 +149,10 @@ def examined(
     outs = np.array([target.draw(there, key, first + 2 * i + 1) for i in range(n)])
     half = n // 2
     aim = direction(target, canary, ins.shape[1])
-    claim, curve = claimed(target, delta)
+    epsilon, curve = claim
     for test in chosen(ins[:half], outs[:half], aim, delta):
         counts = test.counts(ins[half:], outs[half:])
+        mu = fitted_mu(test.score(ins[half:]), test.score(outs[half:]), SURE / tests)
         yield Finding(
             target=target.name,
             unit=target.unit,
@@ -128,11 +160,13 @@ def examined(
             canary=canary.name,
             via=test.name,
             draws=n,
-            claimed=claim,
+            claimed=epsilon,
             delta=delta,
             lower_bound=epsilon_of_counts(counts, delta, LIKELY / tests),
             if_gaussian=epsilon_if_gaussian(counts, delta, LIKELY / tests),
+            estimate=gdp.epsilon(mu, delta) if mu > 0 else 0.0,
             refuted=level(counts, curve, tests),
+            doubted=doubts(mu, curve, n - half),
         )
 
 
@@ -144,6 +178,17 @@ def level(counts: Counts, curve: Curve | None, tests: int) -> float:
         if refutes(counts, curve, alpha / tests):
             return alpha
     return 1.0
+
+
+def doubts(mu: float, curve: Curve | None, draws: int) -> bool:
+    """Whether a release of this mu has smaller errors than the claim allows, where they are equal.
+
+    There scores were seen, or at least one in so many draws; of rarer ones a fit knows nothing.
+    """
+    if curve is None or mu <= 0:
+        return False
+    fpr = max(float(ndtr(-mu / 2)), 1 / draws)
+    return gaussian(mu)(fpr) < curve(fpr) * (1 - 1e-9)
 
 
 def affordable(
@@ -160,8 +205,9 @@ def affordable(
 
 def direction(target: Target, canary: Canary, length: int) -> Rows:
     """The canary as the observer would see it without noise, as far as it can be known."""
-    parts = [fitted(canary, sum(layers)).numpy() for layers in target.lengths.values()]
-    whole = np.concatenate(parts)
+    here, there = worlds(target, canary)
+    parts = [v if there is None else v - there[name] for name, v in here.items()]
+    whole = torch.cat(parts).nan_to_num().numpy()
     if len(whole) == length:
         return whole
     return np.ones(length) / length**0.5  # a rotation, say: only learned scores can work
@@ -169,12 +215,16 @@ def direction(target: Target, canary: Canary, length: int) -> Rows:
 
 def claimed(target: Target, delta: float) -> tuple[float, Curve | None]:
     """The claim about one release: epsilon at this delta, and its trade-off curve."""
-    if not target.claimed:
-        return inf, None
-    answer = account.epsilon(target.event, delta, target.relation)
-    if (mu := gdp.ratio(target.event)) is not None and mu > 0:
+    return claim_of(target.event, target.relation, delta) if target.claimed else (inf, None)
+
+
+@cache
+def claim_of(event: DpEvent, relation: Relation, delta: float) -> tuple[float, Curve | None]:
+    """The same of an event, which several releases may share."""
+    answer = account.epsilon(event, delta, relation)
+    if (mu := gdp.ratio(event)) is not None and mu > 0:
         return answer.epsilon, gaussian(mu)
-    pairs = [(e, account.delta(target.event, e, target.relation).delta) for e in GRID]
+    pairs = [(e, account.delta(event, e, relation).delta) for e in GRID]
     if answer.epsilon < inf:
         pairs.append((answer.epsilon, delta))
     return answer.epsilon, of_pairs(pairs)

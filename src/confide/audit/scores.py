@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.audit.bounds import Counts, epsilon_of_counts, mu_of_counts
+from confide.audit.bounds import Counts, Rows, epsilon_of_counts, mu_of_counts
 
-Rows = NDArray[np.float64]
 Score = Callable[[Rows], NDArray[np.float64]]
 BINS = 400
 THRESHOLDS = 60
@@ -43,6 +42,8 @@ def scores(ins: Rows, outs: Rows, canary: NDArray[np.float64]) -> Iterator[tuple
     if np.any(gap):
         weights = gap / (spread + (1e-9 * float(spread.max()) or 1.0))
         yield "trained direction", lambda y: y @ weights
+        against = whitened(ins, outs, gap)
+        yield "direction that the noise does not reach", lambda y: y @ against
     if (match := exact_match(ins, outs)) is not None:
         yield "exact match", match
     if (law := likelihood(ins, outs, canary, gap)) is not None:
@@ -51,6 +52,14 @@ def scores(ins: Rows, outs: Rows, canary: NDArray[np.float64]) -> Iterator[tuple
         if ins[:, part].var() > 0 or gap[part].any():
             sign = np.sign((ins[:, part] ** 2).sum(1).mean() - (outs[:, part] ** 2).sum(1).mean())
             yield name, lambda y, part=part, sign=sign or 1.0: sign * (y[:, part] ** 2).sum(1)
+
+
+def whitened(ins: Rows, outs: Rows, gap: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Where the shift is largest beside the noise, which may be the same in several coordinates."""
+    rest = np.concatenate([ins - ins.mean(0), outs - outs.mean(0)])
+    shared = rest.T @ rest / len(rest)
+    ridge = 1e-9 * float(np.trace(shared)) / len(gap) or 1.0
+    return np.asarray(np.linalg.solve(shared + ridge * np.eye(len(gap)), gap), np.float64)
 
 
 def exact_match(ins: Rows, outs: Rows) -> Score | None:

@@ -33,6 +33,7 @@ from confide.randomness import Key
 Vectors = Mapping[str, Tensor]
 Seen = NDArray[np.float64]
 LINEAR = (Mean, MeanOfPresent, WeightedMean)
+NO_NUMBER = 1e12
 OTHERS = 3
 """Units beside the audited one, all zeros."""
 
@@ -213,9 +214,12 @@ def divisor(r: Round, came: int, sizes: Sizes) -> float:
 
 
 def through(stages: Stages, x: Tensor, key: Key, t: int, own: object) -> Tensor:
-    """The stages as the engine calls them."""
+    """The stages as the engine calls them.
+
+    What all clients share is public, so it is the same in all draws: a claim must hold given it.
+    """
     for stage in stages:
-        x = passed(stage, x, lambda purpose: key.stream(t, None, f"shared {purpose}"), own)  # type: ignore[arg-type]
+        x = passed(stage, x, lambda purpose: key.stream(0, None, f"shared {purpose}"), own)  # type: ignore[arg-type]
     return x
 
 
@@ -235,5 +239,6 @@ def reach(stages: Stages, dim: int) -> float:
 
 
 def seen(parts: list[Tensor]) -> Seen:
-    """What an observer holds."""
-    return torch.cat([part.double().flatten() for part in parts]).numpy()
+    """What an observer holds; what is no number is told from every number."""
+    whole = torch.cat([part.double().flatten() for part in parts])
+    return whole.nan_to_num(NO_NUMBER, NO_NUMBER, -NO_NUMBER).numpy()

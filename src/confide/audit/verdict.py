@@ -29,9 +29,14 @@ class Release:
 
     @property
     def verdict(self) -> str:
-        """`fail` at level 0.001, `warn` at 0.05, for all tests of the audit together."""
-        refuted = 1.0 if self.strongest is None else self.strongest.refuted
-        return "fail" if refuted <= SURE else "warn" if refuted <= LIKELY else "pass"
+        """`fail` if a valid bound refutes the claim at level 0.001, for all tests together.
+
+        `warn` if one does at 0.05, or if an estimate's lower 99.9 % limit lies above the claim.
+        """
+        found = self.strongest
+        if found is None or (found.refuted > LIKELY and not found.doubted):
+            return "pass"
+        return "fail" if found.refuted <= SURE else "warn"
 
     def words(self) -> str:
         """One sentence."""
@@ -42,9 +47,15 @@ class Release:
             if bound > 0:
                 return f"nothing is claimed, and it leaks: epsilon is at least {bound:.3g}{by}"
             return f"nothing is claimed ({self.reason}); no leak was found"
-        said = f"claimed {self.claimed:.4g}, at least {bound:.3g}"
-        if self.verdict == "pass":
+        estimate = 0.0 if found is None else found.estimate
+        said = (
+            f"claimed {self.claimed:.4g}, at least {bound:.3g} (valid, 95 %), "
+            f"estimated at least {estimate:.3g} (99.9 %)"
+        )
+        if found is None or self.verdict == "pass":
             return f"{said}; {self.power()}"
+        if found.refuted > LIKELY:
+            return f"{said}: the estimate is above the claim{by}, which no valid bound refutes"
         level = "0.1 %" if self.verdict == "fail" else "5 %"
         return f"{said}: the claim is refuted at level {level}{by}"
 
@@ -52,8 +63,8 @@ class Release:
         """How much less noise would have been caught, had the release been Gaussian."""
         share = caught(self.claimed, 1e-5, self.draws // 2, self.tests)
         if share is None:
-            return "too few draws to catch half of the noise missing"
-        return f"would have caught {share:.0%} of the noise missing"
+            return "too few draws to catch sigma off by half"
+        return f"would have caught sigma off by {share * 100:.0f} % or more"
 
     def row(self) -> dict[str, Any]:
         """For JSON."""
@@ -65,6 +76,7 @@ class Release:
             "claimed": "inf" if self.claimed == inf else self.claimed,
             "lower_bound": 0.0 if found is None else found.lower_bound,
             "if_gaussian": 0.0 if found is None else min(found.if_gaussian, 1e6),
+            "estimate": 0.0 if found is None else min(found.estimate, 1e6),
             "via": "" if found is None else f"{found.canary}: {found.via}",
             "draws": self.draws,
             "verdict": self.verdict,
@@ -73,8 +85,8 @@ class Release:
 
 
 def strongest(findings: Sequence[Finding]) -> Finding | None:
-    """The one that refutes most, then the one with the largest valid bound."""
-    return min(findings, key=lambda f: (f.refuted, -f.lower_bound, -f.if_gaussian), default=None)
+    """The one that says most."""
+    return min(findings, key=lambda f: f.order, default=None)
 
 
 def caught(epsilon: float, delta: float, draws: int, tests: int) -> float | None:
