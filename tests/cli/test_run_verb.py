@@ -109,24 +109,6 @@ def test_a_budget_beside_a_noise_ends_the_run_in_time(
     assert "The run ended early" in Path("out/public/report.html").read_text()
 
 
-def test_a_diverged_run_has_a_report_and_no_model(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ("a.toml", "--set", "fedavg.eta=1e30", "--seeds", "3", "--out", "out")
-    answer = ask(capsys, *words, status=3)
-    assert [run["method"] for run in answer["runs"]] == ["dp-fedavg-c"]
-    text = Path(answer["report"]).read_text()
-    assert "The run failed and left no model" in text
-    assert not Path("out/fedavg-s3/public/model.safetensors").exists()
-    # It would fail again, so it is not tried again; what there is stays.
-    before = Path("out/fedavg-s3/private/checkpoint.pt").exists()
-    assert main(["run", "--resume", "out"]) == 3
-    err = capsys.readouterr().err
-    assert err.count("\n") == 1
-    assert err.startswith("confide run: fedavg seed 3 failed: round 0: the model has values")
-    assert Path("out/fedavg-s3/private/checkpoint.pt").exists() == before
-
-
 def test_a_finished_run_is_shown_again(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = ask(capsys, "a.toml", "--out", "out")
     assert ask(capsys, "--resume", "out") == first

@@ -185,8 +185,10 @@ def one(place: Place, data: Any, number: int, total: int) -> str | None:
         with watching(course) as watch:
             done = train(place, data, watch)
     except Diverged as why:
-        tell(f"{title}: {one_line(why)}")
-        return failing(title, one_line(why))
+        sentence = failing(title, one_line(why))
+        if number < total:  # the last one is what the command ends with
+            tell(sentence)
+        return sentence
     tell(f"{title}: {done.strategy}")
     if done.stopped:
         tell(f"{title}: {done.stopped}")

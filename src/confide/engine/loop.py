@@ -34,6 +34,7 @@ from confide.engine.trainers import Trainer, one_thread
 from confide.engine.uploads import Received, received
 from confide.ledger import BudgetSpent, Ledger, Release
 from confide.randomness import Key
+from confide.stages import Clip, ClipLayers
 
 
 class Watch(Protocol):
@@ -231,9 +232,16 @@ class Loop:
 
     def remedy(self, r: Round) -> str:
         """The setting that a model without numbers most likely comes from."""
+        sent = (s for at, name, s in r.stages() if at == "upload" and name in ("update", "model"))
+        clip = next((stage for stage in sent if isinstance(stage, Clip | ClipLayers)), None)
         eta = getattr(r.local.step, "eta", None)
-        rate = "learning rate" if eta is None else f"learning rate than eta = {eta}"
-        return f"a smaller {rate}, or a clip, would prevent that (settings: {self.books.method})."
+        if clip is not None:  # so it is nothing that a client did
+            likely = f"a smaller clip than {clip}, less noise, or a smaller step than {r.server},"
+        elif eta is not None:
+            likely = f"a smaller learning rate than eta = {eta}, or a clip,"
+        else:
+            likely = "a smaller learning rate, or a clip,"
+        return f"{likely} would prevent that (settings: {self.books.method})."
 
     def evaluate(self, r: Round) -> dict[str, Any]:
         """One row of metrics, with what has been spent so far."""
