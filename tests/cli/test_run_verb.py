@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from confide.cli import main
 from confide.engine.directory import Directory
@@ -167,6 +168,21 @@ def test_bad_calls_get_one_sentence_and_make_nothing(
         assert part in told
     assert [path for path in sorted(here.iterdir()) if path not in before] in ([], [here / "runs"])
     assert not [path for path in here.rglob("*") if path.name in ("public", "private")]
+
+
+def test_a_gpu_that_is_not_there_is_said_in_one_sentence(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    none = "device = 'cuda', but torch sees no CUDA GPU; allowed here are auto and cpu."
+    for words in (("--device", "cuda"), ("--set", "run.device=cuda")):
+        assert none in refused(capsys, "a.toml", *ONE, *words, "--out", "out")
+        assert not Path("out").exists()
+    told = refused(capsys, "a.toml", *ONE, "--device", "gpu")
+    assert all(part in told for part in ("--device", "'gpu'", "auto", "cpu", "cuda"))
+    ask(capsys, "a.toml", "--out", "out")
+    Path("out/fedavg-s1/public/run.json").unlink()
+    assert none in refused(capsys, "--resume", "out", "--device", "cuda")
 
 
 @pytest.mark.parametrize(

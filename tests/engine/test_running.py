@@ -186,6 +186,15 @@ def test_bad_settings_are_refused_in_one_sentence(
     assert "\n" not in str(wrong.value)
 
 
+def test_a_gpu_that_is_not_there_is_said_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="'cuda', but torch sees no CUDA GPU; allowed here are"):
+        go(Private(), device="cuda", out=tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
 def test_too_few_survivors_abort_the_round() -> None:
     with pytest.raises(RunFailed, match="survivors"):
         go(Anything(plain(Local(SGD(0.1)), Poisson(1e-6), channel=Sum(survivors=2))))

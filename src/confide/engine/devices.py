@@ -15,18 +15,22 @@ from confide.engine.workers import cores, trainer_on_cpu
 STRATEGIES = ("auto", "plain", *WAYS)
 
 
+def check_device(device: str) -> None:
+    """Refuse words that name no device, and a GPU where there is none."""
+    if device not in ("auto", "cpu", "cuda"):
+        raise ValueError(f"run: device = {device!r}, allowed are auto, cpu and cuda.")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError(
+            "run: device = 'cuda', but torch sees no CUDA GPU; allowed here are auto and cpu."
+        )
+
+
 def trainer_for(
     recipe: Recipe, first: Round, sizes: Sizes, device: str, workers: int | None
 ) -> Trainer:
     """A CUDA device if there is one and it was not refused, otherwise a process for every core."""
-    if device not in ("auto", "cpu", "cuda"):
-        raise ValueError(f"run: device = {device!r}, allowed are auto, cpu and cuda.")
     if workers is not None and workers < 1:
         raise ValueError(f"run: workers = {workers}, allowed is a whole number of at least 1.")
-    if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError(
-            "run: device = 'cuda', but torch sees none; allowed here are auto and cpu."
-        )
     if recipe.strategy not in STRATEGIES:
         near = get_close_matches(recipe.strategy, STRATEGIES, 1, 0)[0]
         raise ValueError(

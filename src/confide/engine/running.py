@@ -16,7 +16,7 @@ from confide.data.dataset import Dataset, Federation
 from confide.engine.books import opened
 from confide.engine.calibrating import calibrated
 from confide.engine.checkpoint import Progress
-from confide.engine.devices import trainer_for
+from confide.engine.devices import check_device, trainer_for
 from confide.engine.directory import Directory
 from confide.engine.ending import Diverged
 from confide.engine.flat import Flat
@@ -140,6 +140,7 @@ def run(
     """
     if dtype not in DTYPES:
         raise ValueError(f"run: dtype = {dtype!r}, allowed are {' and '.join(DTYPES)}.")
+    check_device(device)
     federation = dealt(data, clients, partition, seed, validation, public, method)
     module, named = built(model, federation.data, seed, norm, method)
     flat = Flat(module, DTYPES[dtype])

@@ -13,12 +13,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from confide.accounting.relations import Refused
 from confide.data import federate, load
 from confide.data.dataset import Dataset
 from confide.engine.calibrating import noise_field
+from confide.engine.devices import check_device
 from confide.engine.directory import Directory
 from confide.engine.flat import Flat
 from confide.engine.loop import Watch
@@ -72,8 +71,7 @@ def loaded(file: RunFile) -> Dataset:
 
 def check(file: RunFile, data: Dataset) -> None:
     """Everything that can be refused before a directory is made or a model trained."""
-    if file.run.device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("[run]: device = 'cuda', and torch sees none; allowed are auto and cpu.")
+    check_device(file.run.device)
     sizes = sizes_at(file, data)
     for name in file.methods:
         single = file.single(name, file.seeds[0])
