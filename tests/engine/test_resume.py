@@ -1,9 +1,7 @@
 """A run that is killed goes on to the uninterrupted run's bits, metrics and ledger."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -15,6 +13,7 @@ from confide.engine.rounds import Local, Upload
 from confide.engine.running import Run, run
 from confide.ledger import Ledger
 from confide.local import Scaffold
+from moments import Killed, Moments
 from small import Anything, Chooser, Private, federation, mlp, plain, total
 
 SCAFFOLD = Anything(
@@ -25,11 +24,6 @@ SCAFFOLD = Anything(
     ),
     T=3,
 )
-T = TypeVar("T")
-
-
-class Killed(BaseException):
-    """What stands for a kill."""
 
 
 def go(out: Path, method: Any, resume: bool = False, **options: Any) -> Run:
@@ -53,43 +47,6 @@ def same(out: Path, whole: Run, done: Run) -> None:
     for name in ("model.safetensors", "metrics.jsonl", "statement.json"):
         assert (out / "public" / name).read_bytes() == (whole.dir / "public" / name).read_bytes()
     assert charged(out) == charged(whole.dir)
-
-
-class Moments:
-    """Counts what a run makes durable, each once before and once after; kills at one of them."""
-
-    def __init__(self, patch: pytest.MonkeyPatch, kill_at: int | None = None) -> None:
-        """From now on."""
-        self.count, self.kill_at = 0, kill_at
-        rename, create, writing = Path.replace, Ledger.create, Ledger._writing
-
-        def renamed(draft: Path, target: Path) -> Path:
-            return self.around(lambda: rename(draft, target))
-
-        def created(*given: Any) -> Ledger:
-            return self.around(lambda: create(*given))
-
-        @contextmanager
-        def written(ledger: Ledger) -> Iterator[Any]:
-            with writing(ledger) as given:
-                yield given
-                self.moment()  # not committed yet
-            self.moment()
-
-        patch.setattr(Path, "replace", renamed)
-        patch.setattr(Ledger, "create", created)
-        patch.setattr(Ledger, "_writing", written)
-
-    def around(self, what: Callable[[], T]) -> T:
-        self.moment()
-        out = what()
-        self.moment()
-        return out
-
-    def moment(self) -> None:
-        self.count += 1
-        if self.count == self.kill_at:
-            raise Killed
 
 
 METHODS = {"private": Private(T=3), "scaffold": SCAFFOLD, "adapting": Chooser(T=3)}

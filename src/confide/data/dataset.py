@@ -150,6 +150,7 @@ class Federation:
     public: Positions  # known to everybody, in no client
     partition: str  # in words
     copies: int  # the largest number of clients that hold one record
+    by_chance: bool = False  # who holds which record, or none, was drawn without looking at them
 
     def __post_init__(self) -> None:
         """What the server looks at for nothing is no client's, and no shared record is left out."""

@@ -14,6 +14,8 @@ from confide.data.settings import nearest, whole
 from confide.randomness import Key
 
 Positions = NDArray[np.int64]
+BY_CHANCE = ("iid", "unbalanced")
+"""Partitions that never look at the records they deal out."""
 
 
 def federate(
@@ -57,6 +59,7 @@ def federate(
         public=np.sort(order[kept : kept + shown]),
         partition=words,
         copies=most_copies(held, total),
+        by_chance=kind in BY_CHANCE,
     )
 
 

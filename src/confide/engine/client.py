@@ -33,12 +33,13 @@ from confide.stages.stage import Shared, Stage
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One round as every client receives it."""
+    """One round as every client receives it; `inside`: a tap records what happens inside."""
 
     t: int
     round: Round
     model: Tensor
     sent: Mapping[str, Tensor]
+    inside: bool = False
 
 
 @dataclass(eq=False)
@@ -153,14 +154,18 @@ def passed(stage: Stage, x: Tensor, shared: Shared, own: Stream) -> Tensor:
     return stage(x.cpu(), shared, own).to(x.device)
 
 
-def work(shop: Workshop, job: Job, client: int) -> dict[str, Tensor]:
-    """Everything this client uploads in this round, as it leaves."""
+def work(
+    shop: Workshop, job: Job, client: int, before: dict[str, Tensor] | None = None
+) -> dict[str, Tensor]:
+    """Everything this client uploads in this round, as it leaves; `before` gets it unprotected."""
     r = job.round.for_client(client)
     streams = Streams(shop.key, job.t, client)
     done = trained(shop, job, r, streams, client)
     sent: dict[str, Tensor] = {}
     for name, upload in r.uploads.items():
         vector = quantity(name, upload, done)
+        if before is not None:
+            before[name] = vector.clone()
         own = streams.own(f"upload {name}")
         for stage in upload.stages:
             vector = stage(vector, streams.shared, own)

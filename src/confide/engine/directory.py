@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
+from confide.engine import safetensors
 from confide.engine.checkpoint import write_whole
-
-SAFE_TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,7 @@ class Directory:
     def write_model(self, state: Mapping[str, Tensor]) -> None:
         """The model as safetensors."""
         write_whole(
-            self.public / "model.safetensors", lambda draft: draft.write_bytes(safe_bytes(state))
+            self.public / "model.safetensors", lambda draft: safetensors.write(draft, state)
         )
 
     def read_json(self, name: str) -> Any:
@@ -83,20 +80,3 @@ def bare(part: Path) -> bool:
     """Whether a part of a run directory holds nothing but the draft of a run that was killed."""
     drafts = {".run.json.new"}
     return part.is_dir() and {entry.name for entry in part.iterdir()} <= drafts
-
-
-def safe_bytes(state: Mapping[str, Tensor]) -> bytes:
-    """The safetensors format: a length, a JSON header with types, shapes and places, raw values."""
-    header: dict[str, Any] = {}
-    body = b""
-    for name, value in state.items():
-        raw = value.detach().cpu().contiguous().numpy().tobytes()
-        header[name] = {
-            "dtype": SAFE_TYPES[value.dtype],
-            "shape": list(value.shape),
-            "data_offsets": [len(body), len(body) + len(raw)],
-        }
-        body += raw
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    return struct.pack("<Q", len(text)) + text + body

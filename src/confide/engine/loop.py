@@ -30,6 +30,7 @@ from confide.engine.ending import Diverged, RunFailed
 from confide.engine.public import ServersRecords
 from confide.engine.publishing import Publisher
 from confide.engine.rounds import Past, Released, Round
+from confide.engine.taps import Taps
 from confide.engine.trainers import Trainer, one_thread
 from confide.engine.uploads import Received, received
 from confide.ledger import BudgetSpent, Ledger, Release
@@ -71,6 +72,7 @@ class Loop:
     stopped: str | None = None
     last: tuple[Round, Any] | None = None
     charged: int = 0  # rounds that were paid for, whether or not their model was kept
+    taps: Taps | None = None
 
     def __post_init__(self) -> None:
         """The server has said nothing yet."""
@@ -182,6 +184,8 @@ class Loop:
                     "machine and with the settings that it ran on."
                 )
             issue.output = output
+        if self.taps is not None:
+            self.taps.ended(p.t, r, p.model, p.server, published)
         return Published(model, server, published, output)
 
     def release(self, r: Round) -> Release:
@@ -203,10 +207,15 @@ class Loop:
                 f"round {p.t}: {len(cohort)} clients came, allowed are at least "
                 f"{r.channel.survivors} (Sum: survivors); the round is aborted."
             )
-        job = Job(p.t, r, p.model, p.server)
+        inside = self.taps is not None and self.taps.inside
+        job = Job(p.t, r, p.model, p.server, inside)
         clients = [int(client) for client in cohort]
         sent = zip(clients, self.trainer.train(job, clients), strict=True)
-        return received(r, sent, self.weights)
+        if self.taps is None:
+            return received(r, sent, self.weights)
+        came = received(r, self.taps.heard(r, sent), self.weights)
+        self.taps.summed(came.totals)
+        return came
 
     def accept(self, r: Round, cohort: NDArray[np.int64], done: Published) -> None:
         """Take the release into the past; refuse a model that is not made of numbers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -27,6 +27,8 @@ from confide.engine.records import write
 from confide.engine.resuming import memory_for, place, reached, save_progress, with_memory
 from confide.engine.rounds import Method, published_of
 from confide.engine.spending import Budget, sizes_of
+from confide.engine.tappable import check_taps
+from confide.engine.taps import open_taps
 from confide.engine.trainers import Recipe
 from confide.engine.uploads import check_joining
 from confide.published.value import Published
@@ -131,12 +133,14 @@ def run(
     out: str | Path | None = None,
     resume: bool = False,
     watch: Watch | None = None,
+    taps: Sequence[str] = (),
 ) -> Run:
     """Train `method` on `data` dealt to `clients`, and state what was given away.
 
     `budget` sets the method's noise (with `calibrate`), or ends the run before it would overspend
     (without). `out` is the run's directory; with `resume` the run that lies there goes on to the
     same bits as if it had never stopped. The seed is public and undoes the noise: a simulation.
+    `taps` names observers (`device`, `server`, `world`) whose views are kept in the directory.
     """
     if dtype not in DTYPES:
         raise ValueError(f"run: dtype = {dtype!r}, allowed are {' and '.join(DTYPES)}.")
@@ -163,6 +167,8 @@ def run(
     for r, _ in books.plan:
         held_at = torch.device("cuda" if on_cuda else "cpu")
         check_joining(r, sizes, len(federation.public), DTYPES[dtype], held_at)
+    if taps:
+        device = check_taps(taps, books.plan, sizes, DTYPES[dtype], out, device, strategy)
     with place(out, resume, books.caps) as (directory, ledger):
         progress = reached(directory, ledger, fingerprint) if resume else None
         progress = progress or Progress(flat.vector.clone(), np.zeros(sizes.clients, np.int64))
@@ -181,6 +187,7 @@ def run(
             public=ServersRecords(recipe),
             rounds=rounds,
             evaluate_every=every,
+            taps=None if directory is None else open_taps(taps, directory.path, key, progress.t),
         )
         try:
             for now in loop.run(watch):

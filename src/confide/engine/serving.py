@@ -18,6 +18,7 @@ from torch import Tensor
 
 from confide.engine.allocation import keep_pages
 from confide.engine.client import Job, Workshop, work
+from confide.engine.overheard import overheard
 from confide.engine.trainers import Recipe, one_thread, scores, strategy_words
 
 Layout = tuple[tuple[str, tuple[int, ...]], ...]
@@ -75,9 +76,9 @@ def answer_all(pipe: Connection, shop: Workshop, shared: Shared) -> None:
         if what == "stop":
             return
         if what == "round":
-            t, r, sent = given
+            t, r, sent, inside = given
             vectors = {name: torch.from_numpy(array) for name, array in sent.items()}
-            job = Job(t, r, shared.model.clone(), vectors)
+            job = Job(t, r, shared.model.clone(), vectors, inside)
             continue
         try:
             answer = "done", done(shop, shared, job, what, *given)
@@ -102,8 +103,9 @@ def done(
     assert job is not None
     if isinstance(job, Lost):
         raise cannot_travel(job.why)
+    doing = overheard if job.inside else work
     return [
-        packed(work(shop, job, client), shared.slots[slot, row]) for row, client in enumerate(task)
+        packed(doing(shop, job, client), shared.slots[slot, row]) for row, client in enumerate(task)
     ]
 
 

@@ -20,6 +20,7 @@ from confide.data.dataset import Federation
 from confide.engine.client import Job, Workshop, work
 from confide.engine.flat import Flat
 from confide.engine.gradients import example_gradient_of, gradient_of
+from confide.engine.overheard import overheard
 from confide.engine.ways import WAYS
 from confide.losses import LOSSES
 from confide.randomness import Key
@@ -117,7 +118,7 @@ class InProcess:
         """One client after the other."""
         for client in clients:
             with one_thread():
-                sent = work(self._shop, job, client)
+                sent = (overheard if job.inside else work)(self._shop, job, client)
             yield sent
 
     def evaluate(self, model: Tensor) -> Scores:

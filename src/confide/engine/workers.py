@@ -121,7 +121,7 @@ class Workers:
         sent = {name: vector.numpy() for name, vector in job.sent.items()}
         for pipe in self._pipes:
             try:
-                self._send(pipe, ("round", (job.t, job.round, sent)))
+                self._send(pipe, ("round", (job.t, job.round, sent, job.inside)))
             except CANNOT_TRAVEL as why:
                 raise cannot_travel(str(why)) from why
         size = min(self._rows, max(1, ceil(len(clients) / (8 * self._count))))

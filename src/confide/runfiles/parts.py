@@ -42,6 +42,7 @@ class Running:
     workers: int | None = None
     evaluate_every: int | None = None
     checkpoint_every: int | None = None
+    taps: tuple[Literal["device", "server", "world"], ...] = ()  # whose views are kept
 
     def __post_init__(self) -> None:
         """Whole numbers of at least one."""

@@ -176,6 +176,7 @@ def train(place: Place, data: Dataset, watch: Watch | None) -> Run:
             out=place.path,
             resume=True,
             watch=watch,
+            taps=file.run.taps,
         )
     except (ValueError, TypeError):
         if fresh and not (place.path / "private" / "ledger.sqlite").exists():
