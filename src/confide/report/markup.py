@@ -52,14 +52,17 @@ def escaped(part: Inside) -> str:
 def table(
     head: Iterable[str], rows: Iterable[Iterable[Inside]], *, name: str, numbers: Iterable[int] = ()
 ) -> Html:
-    """A table that scrolls by itself when the window is narrow; `numbers` are right-aligned."""
-    right = set(numbers)
+    """A table that scrolls by itself when the window is narrow; `numbers` are right-aligned.
+
+    A phone shows every row as a card, whose cells are named by what `data-head` holds.
+    """
+    right, titles = set(numbers), tuple(head)
 
     def kind(at: int) -> str | None:
         return "number" if at in right else None
 
-    top = el("tr", (el("th", text, scope="col", class_=kind(i)) for i, text in enumerate(head)))
-    body = (el("tr", (cell(x, kind(i)) for i, x in enumerate(row))) for row in rows)
+    top = el("tr", (el("th", text, scope="col", class_=kind(i)) for i, text in enumerate(titles)))
+    body = (el("tr", (cell(x, titles[i], kind(i)) for i, x in enumerate(row))) for row in rows)
     return el(
         "div",
         el("table", el("thead", top), el("tbody", body), aria_label=name),
@@ -70,11 +73,11 @@ def table(
     )
 
 
-def cell(inside: Inside, kind: str | None) -> Html:
+def cell(inside: Inside, title: str, kind: str | None) -> Html:
     """A cell; one that spans columns comes as an element of its own."""
     if isinstance(inside, Html) and inside.startswith("<td"):
         return inside
-    return el("td", inside, class_=kind)
+    return el("td", inside, data_head=title, class_=kind)
 
 
 def pairs(rows: Iterable[tuple[str, Inside]]) -> Html:
