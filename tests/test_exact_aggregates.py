@@ -1,0 +1,129 @@
+"""Means by who came and by size, turns, and noise in two places, against their exact laws."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from confide.aggregates import Mean, MeanOfPresent, WeightedMean
+from confide.channels import Each, Sum
+from confide.cohorts import All, Fixed, Poisson, Spaced
+from confide.engine.rounds import Local, Round, Sizes
+from confide.local import SGD
+from confide.stages import Clip, Gaussian, Stage
+from confide.statements import state
+from exact_laws import PLACES, Law, delta, draws, placed, plus, point, through
+from test_exact_laws import DELTA, FAR, WRONG, some_stages, worst
+
+RECORDS = (5, 1, 3)
+"""How many records the clients have, the unit's first: public numbers, and their weights."""
+
+
+def weights(r: Round, units: int) -> list[float]:
+    """What the server multiplies each upload by; an absent unit is the first."""
+    if isinstance(r.aggregate, WeightedMean):
+        return [min(n, r.aggregate.cap) / r.aggregate.by for n in RECORDS[-units:]]
+    return [1.0] * units
+
+
+def summed(r: Round, values: list[float], who: tuple[int, ...]) -> Law:
+    """The law of what the aggregate makes of these clients' uploads."""
+    law, by = point(0.0), weights(r, len(values))
+    for client in who:
+        own = through(r.uploads["update"].stages, point(values[client]))
+        law = plus(law, placed(PLACES * by[client], own))
+    if isinstance(r.aggregate, MeanOfPresent):
+        return placed(PLACES / max(len(who), 1), law)
+    return law
+
+
+def seen_by_world(r: Round, values: list[float]) -> Law:
+    """What is published; with public turns, in the unit's own."""
+    units = len(values)
+    if isinstance(r.cohort, Spaced):
+        return through(r.published("update"), summed(r, values, tuple(range(0, units, r.cohort.b))))
+    return sum(
+        (
+            chance * through(r.published("update"), summed(r, values, who))
+            for chance, who in draws(r.cohort, units)
+        ),
+        start=0 * point(0.0),
+    )
+
+
+def seen_by_server(r: Round, values: list[float]) -> Law:
+    """The unit's upload, or the plain sum over a cohort with it."""
+    if isinstance(r.channel, Each):
+        return through(r.uploads["update"].stages, point(values[0]))
+    who = range(0, len(values), getattr(r.cohort, "b", 1))
+    return summed(replace(r, aggregate=Mean(1.0)), values, tuple(who)[: r.cohort.size(len(values))])
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_mean_and_no_turns_bring_a_statement_below_the_truth(seed: int) -> None:
+    pick = Random(5000 + seed)
+    units, rounds = pick.choice([2, 2, 3]), pick.choice([1, 1, 2])
+    cap = pick.choice([1.0, 2.0, 4.0])
+    r = Round(
+        cohort=pick.choice([All(), Poisson(0.4), Poisson(0.8), Fixed(1), Fixed(2), Spaced(2)]),
+        upload=some_stages(pick, 3, publish=False),
+        channel=pick.choice([Each(), Sum()]),
+        aggregate=pick.choice([MeanOfPresent(), WeightedMean(cap, pick.choice([1.0, 2.0]))]),
+        publish=some_stages(pick, 2, publish=True),
+    )
+    # With turns, two rounds of b = 2 hold one participation, as one round does.
+    s = state([(r, rounds)], Sizes(units, 1, (1,), 5), delta=DELTA)
+    times = 1 if isinstance(r.cohort, Spaced) else rounds
+    for observer, law in (("server", seen_by_server), ("world", seen_by_world)):
+        cell = s.cell("client", observer)
+        if cell.status == "proved":
+            seen = worst(cell, lambda v, law=law: law(r, v), pick, units, times)
+            assert seen <= WRONG, (cell, r)
+
+
+# Noise in the local steps and on the upload -----------------------------------------------------
+
+
+def report(r: Round, value: float | None) -> Law:
+    """What a client of one record uploads; None: its contribution is zero."""
+    made = (*r.local.example, *r.local.batch)
+    law = point(0.0) if value is None else through(made, point(value))
+    return through(r.uploads["update"].stages, law)
+
+
+def both_noises(pick: Random) -> Round:
+    upload: list[tuple[Stage, ...]] = [
+        (Gaussian(pick.choice([0.25, 1.0])),),
+        (Clip(1.0), Gaussian(pick.choice([0.25, 0.5, 1.0, 2.0]))),
+        some_stages(pick, 2, publish=False),
+    ]
+    local = Local(
+        SGD(1.0),
+        example=(Clip(pick.choice([0.5, 1.0])),),
+        batch=(Gaussian(pick.choice([0.5, 1.0, 2.0, 4.0])),),
+        average=Mean(1.0),
+    )
+    return Round(All(), local, pick.choice(upload), Sum(), Mean(1.0))
+
+
+def found_by(r: Round, relation: str, epsilon: float) -> float:
+    """The largest delta of a client alone to the server, under this relation."""
+    pairs = [(FAR, -FAR), (FAR, 0.5)] if relation == "replace-one" else [(FAR, None), (0.5, None)]
+    return max(delta(report(r, own), report(r, other), epsilon) for own, other in pairs)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_noise_in_two_places_is_stated_under_the_relation_that_the_row_names(seed: int) -> None:
+    r = both_noises(Random(seed))
+    cell = state([(r, 1)], Sizes(1, 1, (1,)), delta=DELTA).cell("client", "server")
+    assert cell.status == "proved"
+    assert found_by(r, cell.relation, cell.epsilon) <= WRONG, (cell, r)
+
+
+def test_a_replace_one_row_says_nothing_about_a_contribution_of_zero() -> None:
+    """Noise in local steps is there for any data, but a zero contribution has none of it."""
+    local = Local(SGD(1.0), example=(Clip(1.0),), batch=(Gaussian(4.0),), average=Mean(1.0))
+    r = Round(All(), local, (Clip(4.0), Gaussian(0.25)), Sum(), Mean(1.0))
+    cell = state([(r, 1)], Sizes(1, 1, (1,)), delta=DELTA).cell("client", "server")
+    assert cell.relation == "replace-one" and cell.epsilon < 2
+    assert found_by(r, "zero-out", cell.epsilon) > 0.5
