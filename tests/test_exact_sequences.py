@@ -1,6 +1,7 @@
 """Rounds that hang together by echoes or memory, attacked by what was published before."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count, product
 from math import sqrt
 
@@ -11,10 +12,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import exact_laws
-from confide.aggregates import Mean
-from confide.channels import Sum
-from confide.cohorts import Poisson, Spaced
+from confide.aggregates import Mean, ModeConnectivity
+from confide.channels import Each, Shuffle, Sum
+from confide.cohorts import All, Poisson, Spaced
 from confide.engine.rounds import Local, Round, Sizes, Upload
+from confide.engine.uploads import joined
 from confide.local import Scaffold
 from confide.randomness import Key, Stream
 from confide.stages import Clip, Correlated, Gaussian, Laplace, Stage
@@ -171,3 +173,63 @@ def test_coins_amplify_clients_that_remember_whether_they_were_drawn(
         sent += (1 - q) * normal(0.0, std)[:, None] * second(not_drawn)
         most = max(most, exact_laws.delta(sent, nothing, cell.epsilon))
     assert 0.99 * DELTA < most <= DELTA * 1.0001
+
+
+# Models joined along curves ---------------------------------------------------------------------
+
+MODELS = np.linspace(-8, 8, 161)
+
+
+def on_models(value: float, stage: Stage) -> Values:
+    """The law of a noisy model, on a coarse grid: what is lost by rounding is lost to all."""
+    assert isinstance(stage, Gaussian | Laplace)
+    if isinstance(stage, Gaussian):
+        weights = stats.norm.pdf(MODELS, value, stage.std)
+    else:
+        weights = stats.laplace.pdf(MODELS, value, stage.scale)
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("curve", ["polygon", "bezier"])
+@pytest.mark.parametrize("channel", [Each(), Shuffle()])
+@pytest.mark.parametrize("noise", [Gaussian(1.5), Laplace(2.0)])
+def test_where_a_curve_bends_tells_no_more_than_the_models_it_joins(
+    noise: Stage, channel: Each | Shuffle, curve: str
+) -> None:
+    """The engine's own joining of two models, for every pair on a grid at once."""
+    how = ModeConnectivity(steps=4, eta=0.4, curve=curve)
+    r = Round(
+        cohort=All(),
+        upload={"model": Upload((Clip(1.0), noise))},
+        channel=channel,
+        aggregate=how,
+    )
+    cell = state([(r, 1)], Sizes(2, 5, (1,)), delta=DELTA).cell("client", "world")
+    assert cell.relation == "replace-one"
+
+    def downhill(w: torch.Tensor, coins: Stream, B: int) -> torch.Tensor:
+        """Public records like two steep valleys."""
+        return torch.sin(3 * w) + 0.2 * w
+
+    first, second = (
+        torch.from_numpy(side.ravel()) for side in np.meshgrid(MODELS, MODELS, indexing="ij")
+    )
+    ends = [
+        joined(models, how, downhill, Key.from_seed(4).stream(0, None, "curve")).numpy()
+        for models in ([first, second], [second, first])[: 2 if isinstance(channel, Shuffle) else 1]
+    ]
+    most = 0.0
+    for other in (1.0, 0.0, -1.0):
+        laws: list[Values] = []
+        for value in (1.0, -1.0):
+            mass = np.outer(on_models(value, noise), on_models(other, noise)).ravel() / len(ends)
+            law = sum(np.bincount(np.round((end + 20) * 20).astype(int), mass, 801) for end in ends)
+            laws.append(np.asarray(law))
+        most = max(most, exact_laws.delta(laws[0], laws[1], cell.epsilon))
+    assert 0 < most <= DELTA * 1.001
+    # A claim for the sum, had it been made, would be below this.
+    mean = replace(r, aggregate=Mean(), channel=Sum())
+    assert (
+        cell.epsilon
+        > state([(mean, 1)], Sizes(2, 5, (1,)), delta=DELTA).cell("client", "world").epsilon
+    )
