@@ -233,3 +233,29 @@ def test_where_a_curve_bends_tells_no_more_than_the_models_it_joins(
         cell.epsilon
         > state([(mean, 1)], Sizes(2, 5, (1,)), delta=DELTA).cell("client", "world").epsilon
     )
+
+
+# Where a run ends -------------------------------------------------------------------------------
+
+
+def test_an_end_that_follows_the_answers_is_stated_by_the_plan_alone() -> None:
+    """A server that lets the model diverge as soon as the answers have said more than usual."""
+    r = Round(
+        All(), upload=(Clip(1.0),), channel=Sum(), aggregate=Mean(1.0), publish=(Gaussian(2.0),)
+    )
+    T, mu, random = 12, 0.5, np.random.default_rng(2)
+
+    def epsilon(rounds: int) -> float:
+        return state([(r, rounds)], Sizes(2, 5, (1,)), delta=DELTA).cell("client", "world").epsilon
+
+    ratios, goes_on = np.zeros(RUNS), np.ones(RUNS, bool)
+    by_its_end, by_the_plan, plan = np.zeros(RUNS), np.zeros(RUNS), epsilon(T)
+    for t in range(1, T + 1):
+        ratios += mu * random.normal(size=RUNS) + mu**2 / 2
+        now = epsilon(t)
+        ends = goes_on & ((ratios > now) | (t == T))
+        by_its_end += np.where(ends, np.maximum(0.0, -np.expm1(np.minimum(0.0, now - ratios))), 0)
+        by_the_plan += np.where(ends, np.maximum(0.0, -np.expm1(np.minimum(0.0, plan - ratios))), 0)
+        goes_on &= ~ends
+    assert by_its_end.mean() > 1.5 * DELTA, "what a statement of the rounds made would promise"
+    assert by_the_plan.mean() <= DELTA

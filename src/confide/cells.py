@@ -112,7 +112,10 @@ def arguments(
 def best(options: list[Cell]) -> Cell:
     """The least epsilon under the first relation that has one; else every reason.
 
-    What is proved for any two inputs (replace-one) is proved for an input and none (zero-out).
+    Any of them may stand, because a row names its own relation. Where zero-out comes first a
+    replace-one row may be less: both compare a unit that takes part with one that takes part. It
+    must keep its name. Noise in local steps is the same for any two inputs, but a contribution of
+    zero has none of it, so the second relation does not follow from the first.
     """
     proved = [c for c in options if c.status == "proved"]
     if proved:

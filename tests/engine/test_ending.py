@@ -46,26 +46,27 @@ def charged(place: Path) -> str:
         return repr(ledger.events("client/world/update"))
 
 
-def test_a_diverged_run_is_stated_up_to_the_round_that_it_paid_for(tmp_path: Path) -> None:
+def test_a_diverged_run_is_stated_as_if_it_had_gone_on(tmp_path: Path) -> None:
     with pytest.raises(Diverged, match="round 1"):
         go(Explodes(T=4), out=tmp_path, evaluate_every=1)
     public = {path.name for path in (tmp_path / "public").iterdir()}
     assert public == {"failed.json", "statement.json", "metrics.jsonl"}
     told = read_run(tmp_path)
     assert told.failed is not None and told.failed.startswith("round 1: ")
-    assert (told.rounds, told.covered, told.planned) == (1, 2, 4)
+    assert (told.rounds, told.covered, told.planned) == (1, 4, 4)
     assert told.accuracy is None and len(told.points) == 1
-    paid, whole = charged(tmp_path), tmp_path / "whole"
-    go(Private(T=2), out=whole)
-    assert paid == charged(whole)
-    assert {c.epsilon for c in told.cells} == {c.epsilon for c in read_run(whole).cells}
+    paid = charged(tmp_path)
+    go(Private(T=2), out=tmp_path / "two")
+    assert paid == charged(tmp_path / "two"), "the ledger has what was released"
+    whole = go(Private(T=4)).statement
+    assert [c.epsilon for c in told.cells] == [c.epsilon for c in whole.cells]
 
 
 def test_a_run_that_diverges_at_once_is_stated_too(tmp_path: Path) -> None:
     with pytest.raises(Diverged, match="round 0"):
         go(Anything(plain(Local(SGD(1e38), 40, Epoch(10, True)))), out=tmp_path)
     told = read_run(tmp_path)
-    assert (told.rounds, told.covered) == (0, 1)
+    assert (told.rounds, told.covered) == (0, 3)
     assert told.cells and not told.points
 
 

@@ -224,7 +224,9 @@ def result(
         raise ValueError(f"run: {loop.stopped or 'the method has no rounds'}; nothing was trained.")
     books = loop.books
     claim = published_of(books.method, books.sizes)
-    statement = books.statement(max(p.t, loop.charged), claim)
+    # Where a run diverges depends on what it saw: only all that was planned holds at every end.
+    covered = max(p.t, loop.charged) if failed is None else books.rounds
+    statement = books.statement(covered, claim)
     flat = Flat(module, p.model.dtype)
     return Run(
         method=books.method,
