@@ -140,6 +140,16 @@ def test_few_shares_of_binomial_noise_reach_less_far_than_many() -> None:
     assert state(r, replace(sizes, records=1)).cell("client", "server").reason.endswith("of them")
 
 
+def test_shares_of_skellam_noise_are_proved_for_clients_of_one_size() -> None:
+    """Nothing proves that 100 shares over 100 times the distance are worse than one over one."""
+    for noise, unequal in ((Skellam(1.0, 0.1), "infinite"), (Gaussian(0.3), "proved")):
+        local = Local(sampler=All(), example=(Quantize(3, 1.0), noise))
+        r = [(Round(cohort=All(), local=local), 1)]
+        for least, status in ((1, unequal), (100, "proved")):
+            sizes = Sizes(clients=2, records=least, layers=(1,), most_records=100)
+            assert state(r, sizes, delta=0.02).cell("client", "server").status == status
+
+
 def test_dp_sgd_inside_a_client() -> None:
     local = Local(steps=100, sampler=Poisson(0.01), example=(Clip(1.0),), batch=(Gaussian(4.0),))
     s = state([(Round(cohort=All(), local=local), 100)], SIZES, delta=1e-5)

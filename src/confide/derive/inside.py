@@ -108,8 +108,8 @@ def batch_of_client(local: Local, sizes: Sizes) -> Claim:
         )
     many = sizes.largest if fixed is None else fixed
     noise = None if c.noise is None else c.noise.times(many)
-    if noise is not None and noise.law == "binomial" and one_size(local.sampler, sizes) is None:
-        noise = None  # fewer shares reach less far: a client of few records is not covered by many
+    if noise is not None and noise.law != "gaussian" and one_size(local.sampler, sizes) is None:
+        noise = None  # no proof that many shares at a long distance cover few at a short one
     total = replace(
         c,
         l1=c.l1 * many,
