@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from trials import Ordering, Study, Trial
+from trials import Ordering, Study, Trial, Values
 
 from confide.engine.spending import Budget
 
 CLIENT = Budget(1.5, 1e-4, "client", "world")
+GRID: Values = {"C": (0.3, 0.5), "beta": (0.5, 0.8)}
 LOCAL: dict[str, Any] = {
     "T": 60, "C": 0.3, "E": 3, "B": 10, "momentum": 0.0, "decay": 0.0,
 }  # fmt: skip
 
 
-def trial(name: str, method: str, reach: float, **settings: Any) -> Trial:
+def trial(name: str, method: str, grid: Values, **settings: Any) -> Trial:
     """At the quick start's budget, which sets the noise."""
     return Trial(
-        name, method, {**LOCAL, **settings}, reach, clients=1000, model="mlp", budget=CLIENT
+        name, method, {**LOCAL, **settings}, clients=1000, model="mlp", budget=CLIENT, grid=grid
     )
 
 
@@ -27,9 +28,9 @@ STUDY = Study(
     note="The quick start's clients, clip and budget. Turns (dp-bandmf) are about zero-out, coins "
     "(dp-fedavg-c) about add-remove, so their equal epsilons do not say the same.",
     trials=(
-        trial("dp-bandmf", "dp-bandmf", 0.8, b=10, beta=0.5),
-        trial("dp-bandmf, one band", "dp-bandmf", 0.5, b=1, beta=0.5, T=20),
-        trial("dp-fedavg-c", "dp-fedavg-c", 0.85, q=0.1, beta=0.5),
+        trial("dp-bandmf", "dp-bandmf", GRID, b=10, beta=0.5),
+        trial("dp-bandmf, one band", "dp-bandmf", GRID, b=1, beta=0.5, T=20),
+        trial("dp-fedavg-c", "dp-fedavg-c", GRID, q=0.1, beta=0.5),
     ),
     orderings=(
         Ordering("correlated noise over turns beats coins", "dp-bandmf", "dp-fedavg-c",

@@ -16,6 +16,7 @@ SETTING: dict[str, Any] = {
 CLIENT = Budget(4.0, 1 / 5000, "client", "world")
 STEPS: dict[str, Any] = {"T": 20, "E": 1, "B": 10, "momentum": 0.5, "decay": 0.0}
 LOCAL: dict[str, Any] = {**STEPS, "q": 0.1, "C": 0.3}
+ADAPTIVE = {"C_0": (0.1, 0.3, 1.0), "beta": (0.5, 0.8)}
 RHO = {"rho": 0.05}
 PRINTED = {
     "dp-fedavg": {},
@@ -28,9 +29,9 @@ PRINTED = {
 }
 
 
-def corrected(name: str, own: dict[str, Any], reach: float) -> Trial:
+def corrected(name: str, own: dict[str, Any]) -> Trial:
     """At the common budget, which sets its noise."""
-    return Trial(name, name, {**LOCAL, "beta": 0.5, **own}, reach, **SETTING, budget=CLIENT)
+    return Trial(name, name, {**LOCAL, "beta": 0.5, **own}, **SETTING, budget=CLIENT)
 
 
 STUDY = Study(
@@ -39,18 +40,19 @@ STUDY = Study(
     note="Rates, the clip, the server's momentum and rho are the quick start's, searched on "
     "held-back training digits (benchmarks/quickstart.py); one local epoch. Corrected methods "
     "share the budget of epsilon 4 for a client to the world, Poisson cohorts of 50 on average.",
+    further=tuple(range(6, 27)),
     trials=(
-        *(corrected(f"{name}-c", own, 0.8) for name, own in PRINTED.items()),
+        *(corrected(f"{name}-c", own) for name, own in PRINTED.items()),
         Trial(
             "dp-fedavg-adaptive", "dp-fedavg-adaptive",
-            {"T": 20, "q": 0.1, "E": 1, "B": 10, "C_0": 0.3, "beta": 0.5}, 0.85, **SETTING,
-            budget=CLIENT, note="beyond the paper",
+            {"T": 20, "q": 0.1, "E": 1, "B": 10, "C_0": 0.3, "beta": 0.5}, **SETTING,
+            budget=CLIENT, note="beyond the paper", grid=ADAPTIVE,
         ),
         *(
             Trial(name, name, {**LOCAL, **own}, **SETTING, note="sigma 0.95 as printed")
             for name, own in PRINTED.items()
         ),
-        Trial("fedsam", "fedsam", {**STEPS, "m": 50, **RHO}, 0.85, **SETTING),
+        Trial("fedsam", "fedsam", {**STEPS, "m": 50, **RHO}, **SETTING),
     ),
     orderings=tuple(
         Ordering(claim, better, worse, ("client", "world"))

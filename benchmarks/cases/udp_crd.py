@@ -1,7 +1,7 @@
-"""UDP and CRD on MNIST: 50 clients of 800 digits, an MLP of 256, ε = 8, as in the paper; T = 100.
+"""UDP and CRD on MNIST: 50 clients of 800 digits, an MLP of 256, ε = 8, T = 200, as in the paper.
 
-The learning rate was searched on held-back training digits (seed 1000, C = 0.3, T = 200, `udp-c`)
-among 0.25, 0.5, 1 and 2, which reached 75.6, 83.0, 87.6 and 89.7 %. Every method has the same.
+C is given in advance: the paper's is a median that nobody accounts for. The learning rate, which
+the paper does not tell, was searched once, with `udp-c`; every method has the same.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from confide.engine.spending import Budget
 IID = {"kind": "iid", "records": 800}
 FOUR_DIGITS = {"kind": "classes", "classes": 4, "records": 800}
 UNBALANCED = {"kind": "unbalanced", "low": 400, "high": 1200}
-GRID = {"C": (0.3,), "eta": (0.25, 0.5, 1.0, 2.0)}
-CHOSEN: dict[str, Any] = {"T": 100, "C": 0.3, "eta": 2.0}
+GRID = {"eta": (0.5, 1.0, 2.0, 4.0)}
+CHOSEN: dict[str, Any] = {"T": 200, "C": 0.3, "eta": 2.0}
 
 
 def budget(epsilon: float) -> Budget:
@@ -29,9 +29,9 @@ def trial(name: str, method: str, grid: bool = False, **settings: Any) -> Trial:
     """At the paper's setting, with 1,000 digits at the server for those who follow them."""
     corrected = method.endswith("-c")
     return Trial(
-        name, method, {**CHOSEN, **settings}, reach=0.85, clients=50, partition=IID, model="mlp256",
+        name, method, {**CHOSEN, **settings}, clients=50, partition=IID, model="mlp256",
         validation=1000, delta=0.001, budget=budget(8.0) if corrected else None,
-        grid=GRID if grid else {},
+        grid=GRID if grid else {}, accelerated=True,
     )  # fmt: skip
 
 
@@ -45,27 +45,31 @@ def pair(words: str, **changed: Any) -> tuple[Trial, Trial, Ordering]:
 
 
 PAIRS = (
+    pair("400 to 1,200 digits each", partition=UNBALANCED, settings={"weights": "size"}),
     pair("ε = 4", budget=budget(4.0)),
     pair("four digits each", partition=FOUR_DIGITS),
     pair("K = 30", settings={"K": 30}),
-    pair("400 to 1,200 digits each", partition=UNBALANCED, settings={"weights": "size"}),
 )
 STUDY = Study(
     paper="udp-crd",
     heading="UDP and CRD (Wei et al. 2022)",
-    note="T = 100; the paper begins with 200. The learning rate was searched on held-back training "
-    "digits, once for all methods.",
+    note="The paper's unbalanced clients hold 400, 600, 800, 1,000 or 1,200 samples; ours any "
+    "number between. The learning rate was searched once for all methods.",
+    further=tuple(range(6, 13)),
+    like="udp-c",
     trials=(
-        trial("udp", "udp"),
-        trial("udp-crd", "udp-crd"),
-        trial("udp-lei", "udp-lei"),
         trial("udp-c", "udp-c", grid=True),
         trial("udp-crd-c", "udp-crd-c"),
+        trial("udp", "udp"),
+        trial("udp-crd", "udp-crd"),
+        *PAIRS[0][:2],
         trial("udp-crd-c, public trigger", "udp-crd-c", trigger="public"),
         trial("udp-lei-c", "udp-lei-c"),
+        trial("udp-lei", "udp-lei"),
+        *PAIRS[1][:2],
         trial("udp-optimal-c", "udp-optimal-c", tries=2),
         trial("udp-optimal", "udp-optimal", tries=2),
-        *(one for fixed, adapting, _ in PAIRS for one in (fixed, adapting)),
+        *(one for pair in PAIRS[2:] for one in pair[:2]),
     ),
     orderings=(
         Ordering("CRD beats a fixed T, as printed (Fig. 8, 9)", "udp-crd", "udp"),

@@ -18,7 +18,10 @@ MEMORY_ON_CPU = 1 << 30
 """Bytes for one chunk."""
 
 SHARE = 0.7
-"""Of a device's memory, for one chunk; its total is the same in every run, what is free is not."""
+"""Of a device's memory, for one chunk; its total is the same in every run, what is free is not.
+
+Of a device that processes share it is the part that this one may take.
+"""
 
 COPIES = 12
 """Vectors of the model's length that a row needs at the most: uploads are clipped in double."""
@@ -75,6 +78,7 @@ class Room:
         budget, most = MEMORY_ON_CPU, ROWS_ON_CPU
         if self._device.type == "cuda":
             total = torch.cuda.get_device_properties(self._device).total_memory
+            total *= torch.cuda.get_per_process_memory_fraction(self._device)
             budget, most = SHARE * (total - self._held), ROWS_ON_GPU
         need = self._need(local, width)
         rows = int(budget / (COPIES * size + width * need))
