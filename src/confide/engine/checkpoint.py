@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from confide.disk import sync_directory
 from confide.engine.rounds import Released
 from confide.ledger import Head
 
@@ -148,14 +149,3 @@ def forget(draft: Path) -> None:
     """Take away a draft, if that is possible."""
     with suppress(OSError):
         draft.unlink()
-
-
-def sync_directory(path: Path) -> None:
-    """Make a new name in a directory survive a power cut (Windows does it by itself)."""
-    if os.name != "posix":
-        return
-    directory = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

@@ -15,6 +15,7 @@ import struct
 from collections.abc import Callable, Generator
 from pathlib import Path
 
+from confide.disk import sync_directory
 from confide.ledger import schema
 from confide.ledger.records import LedgerError, LedgerFailed
 
@@ -71,7 +72,7 @@ def make(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
             os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             _build(draft, fill)
             os.link(draft, path)
-            _sync_directory(path.parent)
+            sync_directory(path.parent)
         except FileExistsError:
             raise LedgerError(f"{path} was just made by another process; open it") from None
         finally:
@@ -143,17 +144,6 @@ def _build(draft: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
             raise LedgerError(f"{draft.parent}: this file system cannot hold a ledger (SQLite "
                               f"offers the journal {mode!r}, needed is 'wal')")  # fmt: skip
     handle = os.open(draft, os.O_RDWR)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make a new name in a directory survive a power cut (Windows does it by itself)."""
-    if os.name != "posix":
-        return
-    handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

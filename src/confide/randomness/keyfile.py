@@ -11,6 +11,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from confide.disk import sync_directory
 from confide.randomness.streams import KEY_BYTES, Key
 
 
@@ -45,7 +46,7 @@ class KeyFile:
                 file.write(key.material)
                 file.flush()
                 os.fsync(file.fileno())
-            _sync_directory(self.path.parent)
+            sync_directory(self.path.parent)
         except OSError as error:
             self.path.unlink(missing_ok=True)
             raise KeyFileError(f"The key file {self.path} cannot be written: {error}.") from error
@@ -76,7 +77,7 @@ class KeyFile:
                 file.flush()
                 os.fsync(file.fileno())
             self.path.unlink()
-            _sync_directory(self.path.parent)
+            sync_directory(self.path.parent)
         except OSError as error:
             raise KeyFileError(f"The key file {self.path} cannot be erased: {error}.") from error
 
@@ -130,12 +131,3 @@ def _fault(status: os.stat_result) -> str:
             f"has {status.st_size} bytes and not {KEY_BYTES}: it is no key, or one never finished"
         )
     return ""
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make the creation or removal of a name in this directory last."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -61,12 +61,8 @@ class TopK(Stage):
 
     def __call__(self, x: Tensor, shared: Shared, own: Stream) -> Tensor:
         """Zero all but the largest."""
-        if self.k > x.numel():
-            raise ValueError(
-                f"TopK: k = {self.k}, allowed is at most the vector's {x.numel()} entries."
-            )
-        keep = x.abs().topk(self.k).indices
-        return torch.zeros_like(x).index_copy(0, keep, x[keep])
+        check_entries(self, x)
+        return only(x, x.abs().topk(self.k).indices)
 
     def claim(self, c: Claim) -> Claim:
         """Norms do not grow; the l1 norm follows from k."""
@@ -74,6 +70,20 @@ class TopK(Stage):
         why = "" if clean else "top-k after noise keeps entries that the noise chose"
         out = c.mapped(shrinks=True, why=why)
         return replace(out, l1=min(out.l1, sqrt(self.k) * out.l2)) if clean else out
+
+
+def check_entries(stage: TopK | RandK, x: Tensor) -> None:
+    """Refuse to keep more entries than there are."""
+    if stage.k > x.numel():
+        raise ValueError(
+            f"{type(stage).__name__}: k = {stage.k}, allowed is at most the vector's "
+            f"{x.numel()} entries."
+        )
+
+
+def only(x: Tensor, keep: Tensor) -> Tensor:
+    """The vector, zero but at these places."""
+    return torch.zeros_like(x).index_copy(0, keep, x[keep])
 
 
 def kept(c: Claim, k: int) -> Claim:
@@ -96,12 +106,8 @@ class RandK(Stage):
 
     def __call__(self, x: Tensor, shared: Shared, own: Stream) -> Tensor:
         """Zero all entries outside of the round's mask."""
-        if self.k > x.numel():
-            raise ValueError(
-                f"RandK: k = {self.k}, allowed is at most the vector's {x.numel()} entries."
-            )
-        keep = torch.from_numpy(shared("rand-k").choose(x.numel(), self.k))
-        return torch.zeros_like(x).index_copy(0, keep, x[keep])
+        check_entries(self, x)
+        return only(x, torch.from_numpy(shared("rand-k").choose(x.numel(), self.k)))
 
     def claim(self, c: Claim) -> Claim:
         """At most k coordinates can differ between two worlds."""
@@ -170,7 +176,7 @@ class Mask(Stage):
             raise ValueError(
                 f"Mask: keep names position {int(keep.max())}, allowed is below {x.numel()}."
             )
-        return torch.zeros_like(x).index_copy(0, keep, x[keep])
+        return only(x, keep)
 
     def claim(self, c: Claim) -> Claim:
         """At most the kept coordinates can differ between two worlds."""

@@ -43,9 +43,7 @@ class RandomizedResponse(Stage):
 
     def __post_init__(self) -> None:
         """At least two levels."""
-        at_least(self, "k", 2)
-        positive(self, "C")
-        positive(self, "epsilon", most=MOST)
+        check_levels(self)
 
     @property
     def lies(self) -> float:
@@ -54,13 +52,11 @@ class RandomizedResponse(Stage):
 
     def __call__(self, x: Tensor, shared: Shared, own: Stream) -> Tensor:
         """Nearest level, then randomise."""
-        shape = tuple(x.shape)
-        x = finite(floating(self, x)).double().clamp(-self.C, self.C)
-        level = ((x + self.C) * ((self.k - 1) / (2 * self.C))).round()
+        shape, level = tuple(x.shape), nearest_level(self, x)
         other = torch.from_numpy(own.integers(self.k, shape).astype(np.int64)).to(x.device)
         lie = torch.from_numpy(own.bernoulli(self.lies, shape)).to(x.device)
         level = torch.where(lie, other.double(), level)
-        return level * (2 * self.C / (self.k - 1)) - self.C
+        return of_level(self, level)
 
     def claim(self, c: Claim) -> Claim:
         """One release for each entry that can differ."""
@@ -121,14 +117,11 @@ class Ordinal(Stage):
 
     def __post_init__(self) -> None:
         """At least two levels."""
-        at_least(self, "k", 2)
-        positive(self, "C")
-        positive(self, "epsilon", most=MOST)
+        check_levels(self)
 
     def __call__(self, x: Tensor, shared: Shared, own: Stream) -> Tensor:
         """Nearest level, then the exponential mechanism by inversion."""
-        x = finite(floating(self, x)).double().clamp(-self.C, self.C)
-        level = ((x + self.C) * ((self.k - 1) / (2 * self.C))).round().long()
+        level = nearest_level(self, x).long()
         index = torch.arange(self.k)
         weight = torch.exp(-self.epsilon / (self.k - 1) * (index[:, None] - index).abs().double())
         cdf = (weight.cumsum(1) / weight.sum(1, keepdim=True)).contiguous()
@@ -137,8 +130,7 @@ class Ordinal(Stage):
         for i in range(self.k):
             here = level == i
             chosen[here] = torch.searchsorted(cdf[i].to(x.device), toss[here])
-        chosen = chosen.clamp(max=self.k - 1)
-        return chosen * (2 * self.C / (self.k - 1)) - self.C
+        return of_level(self, chosen.clamp(max=self.k - 1))
 
     def claim(self, c: Claim) -> Claim:
         """One release for each entry that can differ."""
@@ -188,6 +180,24 @@ class BallRandomizer(Stage):
         size = self.radius(c.length) if c.length is not None else float("inf")
         out = c.randomized(l2=size).assuming(FLOATING)
         return out.released(PureDpEvent(self.epsilon + ROUNDING))
+
+
+def check_levels(stage: RandomizedResponse | Ordinal) -> None:
+    """At least two levels, a range and a budget."""
+    at_least(stage, "k", 2)
+    positive(stage, "C")
+    positive(stage, "epsilon", most=MOST)
+
+
+def nearest_level(stage: RandomizedResponse | Ordinal, x: Tensor) -> Tensor:
+    """For each entry the number of the nearest of the k levels in [-C, C]."""
+    x = finite(floating(stage, x)).double().clamp(-stage.C, stage.C)
+    return ((x + stage.C) * ((stage.k - 1) / (2 * stage.C))).round()
+
+
+def of_level(stage: RandomizedResponse | Ordinal, level: Tensor) -> Tensor:
+    """The value of each level."""
+    return level * (2 * stage.C / (stage.k - 1)) - stage.C
 
 
 def randomized(stage: Stage, c: Claim, one: DpEvent, epsilon: float, size: float) -> Claim:
