@@ -1,4 +1,4 @@
-"""The audit of a method: its first and its last round, every release, every canary."""
+"""The audit of a method: its first and its last round, every release, every canary, its noise."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from time import perf_counter
 from typing import Any
 
 from confide.accounting.relations import Refused
-from confide.audit.mechanism import LEAST_DRAWS, Effort, claimed, families, findings
+from confide.audit.forensics import Forensics, forensics
+from confide.audit.mechanism import (
+    LEAST_DRAWS,
+    LIKELY,
+    SURE,
+    Effort,
+    claimed,
+    families,
+    findings,
+)
 from confide.audit.targets import Target, targets
 from confide.audit.verdict import Release, strongest
 from confide.engine.adapting import planned
@@ -24,11 +33,12 @@ WORST = {"fail": 0, "warn": 1, "pass": 2}
 
 @dataclass(frozen=True)
 class Audit:
-    """What was found about every release of a method."""
+    """What was found about every release of a method, its noise and its messages."""
 
     method: str
     statement: Statement
     releases: tuple[Release, ...]
+    noise: Forensics
     seconds: float
 
     @property
@@ -44,7 +54,7 @@ class Audit:
     @property
     def verdict(self) -> str:
         """`fail`, `warn` or `pass`."""
-        return self.worst.verdict
+        return min(self.worst.verdict, self.noise.verdict, key=WORST.__getitem__)
 
     def row(self) -> dict[str, Any]:
         """The JSON object of the contract."""
@@ -59,8 +69,12 @@ class Audit:
             "verdict": self.verdict,
             "power": self.worst.power(),
             "seconds": self.seconds,
-            "faults": [one.words() for one in self.releases if one.verdict != "pass"],
+            "faults": [
+                *(one.words() for one in self.releases if one.verdict != "pass"),
+                *(fault.words for fault in self.noise.faults),
+            ],
             "releases": [one.row() for one in self.releases],
+            "noise": self.noise.row(),
             "statement": self.statement.rows(),
         }
 
@@ -88,7 +102,7 @@ def audit(
     for r in edges([r for r, _ in plan]):
         found += list(targets(r, small))
     key = Key.from_seed(seed)
-    tests = 2 * sum(len(families(target)) for target in found)
+    tests = 2 * sum(len(families(target)) for target in found) + 1  # all forensics are one
     effort = Effort(seconds, draws).shared(len(found))
     releases: list[Release] = []
     for number, target in enumerate(found):
@@ -106,7 +120,16 @@ def audit(
             )
         )
     statement = planned(method, plan, small)
-    return Audit(type(method).__name__, statement, tuple(releases), perf_counter() - began)
+    noise = forensics(
+        method,
+        statement,
+        clients=small.clients,
+        seed=seed,
+        sure=SURE / tests,
+        likely=LIKELY / tests,
+    )
+    took = perf_counter() - began
+    return Audit(type(method).__name__, statement, tuple(releases), noise, took)
 
 
 def small_sizes(method: Method) -> Sizes:

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from rich import box
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -16,6 +17,8 @@ from confide.cli.tables import console
 from confide.rounding import bound
 
 COLOURS = {"pass": "green", "warn": "yellow", "fail": "bold red"}
+KINDS = {"raw": "yellow", "noised": "green"}
+LEVELS = {"fail": "against the statement:", "warn": "perhaps:", "told": "not hidden:"}
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +72,26 @@ def show(answer: dict[str, Any]) -> None:
     screen.print(table)
     for one in answer["releases"]:
         screen.print(f"{one['release']}: {one['words']}.", highlight=False)
+    show_message(screen, answer["noise"])
     verdict = Text(answer["verdict"].upper(), style=COLOURS[answer["verdict"]])
     screen.print(
         verdict, Text(f"after {answer['seconds']:.0f} s, claims at δ = 1e-05 for one round")
     )
+
+
+def show_message(screen: Console, noise: dict[str, Any]) -> None:
+    """What every field is made of, then what was found about the noise."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("field", "seen by", "entries", "it is", "raw", "the statement says"):
+        table.add_column(name, justify="right" if name in ("entries", "raw") else "left")
+    for one in noise["message"]:
+        table.add_row(
+            one["field"], one["observer"], f"{one['length']:,}",
+            Text(one["kind"], style=KINDS.get(one["kind"], "")), f"{one['raw']:,}", one["declared"],
+        )  # fmt: skip
+    screen.print(table)
+    for fault in noise["faults"]:
+        word = Text(LEVELS[fault["level"]], style=COLOURS.get(fault["level"], "yellow"))
+        screen.print(word, Text(f"{fault['words']}."))
+    looked = f"{noise['tests']} tests of {noise['draws']:,} draws of its noise"
+    screen.print(f"{looked}: {noise['power']}.", highlight=False)

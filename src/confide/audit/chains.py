@@ -1,0 +1,82 @@
+"""Whether the stages of a round worked at all: each once, one after the other, to the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import torch
+
+from confide.audit.faults import SEERS, Fault, against
+from confide.audit.laws import is_noise
+from confide.audit.rehearsal import Call, Seen
+from confide.audit.residuals import told
+from confide.cohorts import Poisson
+from confide.engine.rounds import Stages
+from confide.statements import Statement
+
+
+def ran(
+    runs: Sequence[Sequence[Seen]], calls: Sequence[Call], statement: Statement
+) -> Iterator[Fault]:
+    """Every stage of every upload and publication worked once, one after the other, to the end."""
+    made: dict[tuple[str, str, int, int, int | None], list[Call]] = {}
+    for call in calls:
+        made.setdefault((call.place, call.vector, call.run, call.t, call.client), []).append(call)
+    for one in (seen for run in runs for seen in run):
+        ways: list[tuple[str, str, int | None, int, torch.Tensor | None]] = []
+        for name, upload in one.round.uploads.items():
+            for client, vectors in one.sent.items():
+                ways.append(("upload", name, client, len(upload.stages), vectors.get(name)))
+            last = one.published.get(name)
+            ways.append(("publish", name, None, len(one.round.published(name)), last))
+        for place, name, client, stages, last in ways:
+            mine = made.get((place, name, one.run, one.t, client), [])
+            words = broken(mine, stages, last)
+            if words:
+                who = "the server" if client is None else f"client {client}"
+                level = against(statement, SEERS[place])
+                yield Fault(
+                    "stages", f"`{name}` at {place}: in round {one.t}, {words} ({who})", level
+                )
+    yield from unused(runs, calls, statement)
+
+
+def broken(mine: Sequence[Call], stages: int, last: torch.Tensor | None) -> str:
+    """Why these calls are not the whole chain; empty: they are."""
+    if [call.number for call in mine] != list(range(stages)):
+        return f"{len(mine)} of its {stages} stages worked"
+    if any(not same(a.came, b.given) for a, b in pairwise(mine)):
+        return "something happens between its stages"
+    if mine and (last is None or not same(mine[-1].came.to(last.dtype), last)):
+        return "what left is not what its last stage made"
+    return ""
+
+
+def same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Equal to the last bit; what is no number is equal to itself."""
+    return a.shape == b.shape and bool(torch.equal(a.nan_to_num(), b.to(a.dtype).nan_to_num()))
+
+
+def unused(
+    runs: Sequence[Sequence[Seen]], calls: Sequence[Call], statement: Statement
+) -> Iterator[Fault]:
+    """Noise of the local steps that some client never adds in some round.
+
+    A batch drawn by coins may be empty, so there the rounds count together.
+    """
+    worked = {(call.place, call.number, call.client, call.run, call.t) for call in calls}
+    ever = {one[:3] for one in worked}
+    for one in (seen for run in runs for seen in run):
+        coins = isinstance(one.round.local.sampler, Poisson)
+        for place in ("example", "batch"):
+            stages: Stages = getattr(one.round.local, place)
+            for number, stage in enumerate(stages):
+                if not is_noise(stage.for_client(0), 1):
+                    continue
+                where = told((place, "gradient", number), type(stage).__name__)
+                for client in one.sent:
+                    mine = place, number, client
+                    if mine not in ever or not (coins or (*mine, one.run, one.t) in worked):
+                        words = f"{where}: client {client} adds none of it in round {one.t}"
+                        yield Fault("stages", words, against(statement, SEERS[place]))

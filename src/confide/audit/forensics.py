@@ -1,0 +1,267 @@
+"""Layer 1: the noise of a real round under the microscope.
+
+A few clients with different records go through rounds of the method by the engine's own code, under
+several keys. What every stage added, where its bits came from, and every field that left a client
+are looked at; nothing is trained for the purpose, and nothing is estimated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from scipy.stats import chi2
+
+from confide.audit import message
+from confide.audit.chains import ran, same
+from confide.audit.faults import SEERS, Fault, against, told_once
+from confide.audit.laws import is_continuous, is_noise
+from confide.audit.message import Field
+from confide.audit.rehearsal import Call, Rehearsal, Seen
+from confide.audit.residuals import Draw, Seat, Test, by_seat, draws, every_test, told
+from confide.audit.sources import (
+    global_states,
+    grid_of,
+    key_faults,
+    moved,
+    off_grid,
+    poor,
+    reseeded,
+)
+from confide.engine.client import shared_streams
+from confide.engine.rounds import Method
+from confide.randomness import Key
+from confide.stages import Correlated
+from confide.stages.noises import FLOATING
+from confide.statements import Statement
+
+KEYS = 3
+REPLAYS = 1000
+"""Runs from here on are single stages that work once more, by streams of their own."""
+ENOUGH = 4000
+"""Numbers from each stage, so that a tenth of the standard deviation shows."""
+MOST_REPLAYS = 4000
+
+
+@dataclass(frozen=True)
+class Forensics:
+    """What was found about the noise and the messages of a method."""
+
+    faults: tuple[Fault, ...]
+    fields: tuple[Field, ...]
+    grids: tuple[str, ...]
+    tests: int
+    draws: int
+    power: str
+    seconds: float
+
+    @property
+    def verdict(self) -> str:
+        """`fail`, `warn` or `pass`."""
+        levels = {fault.level for fault in self.faults}
+        return "fail" if "fail" in levels else "warn" if "warn" in levels else "pass"
+
+    def row(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "verdict": self.verdict,
+            "tests": self.tests,
+            "draws": self.draws,
+            "power": self.power,
+            "grids": list(self.grids),
+            "faults": [fault.row() for fault in self.faults],
+            "message": [field.row() for field in self.fields],
+        }
+
+
+def forensics(
+    method: Method,
+    statement: Statement,
+    *,
+    clients: int = 100,
+    seed: int = 0,
+    sure: float = 0.001,
+    likely: float = 0.05,
+) -> Forensics:
+    """Look at the noise of a method's first two rounds and its last one.
+
+    `statement` is what is said of it; `sure` and `likely` are the levels of FAIL and WARN for all
+    tests of this function together. The same seed finds the same.
+    """
+    began = perf_counter()
+    try:
+        found = looked_at(method, statement, clients, Key.from_seed(seed), sure, likely)
+    except (ValueError, TypeError, RuntimeError) as why:
+        words = f"its rounds cannot be made with a small model: {why}"
+        found = Forensics(
+            (Fault("rehearsal", words, "told"),), (), (), 0, 0, "was not looked at", 0
+        )
+    return replace(found, seconds=perf_counter() - began)
+
+
+def looked_at(
+    method: Method, statement: Statement, clients: int, key: Key, sure: float, likely: float
+) -> Forensics:
+    """Make the rounds, and look."""
+    show = Rehearsal.of(method, clients, key)
+    turns = (0, 1) if show.rounds < 4 else (0, 1, show.rounds - 1)
+    before = global_states()
+    runs = [list(show.play(run, turns if run < 2 else (0,))) for run in range(KEYS)]
+    drawn_from = moved(before, global_states())
+    calls = list(show.notes.calls)
+    faults = [*ran(runs, calls, statement), *generators(show, runs[0][0], drawn_from, statement)]
+    other = next(show.play(KEYS, (0,), other=True))
+    noisy = [call for call in calls if is_noise(call.stage, call.given.numel())]
+    firsts = first_calls(noisy)
+    coins = np.random.default_rng(key.stream(0, None, "coins").uint64(4))
+    found = draws(noisy, coins)
+    found += draws(replayed(show, firsts, found), coins)
+    tests = list(every_test(found, show.sizes.layers, REPLAYS))
+    faults += refuted(tests, statement, sure, likely)
+    faults += frozen(found, firsts, statement)
+    faults += sources(firsts, key, statement)
+    faults += [Fault("key", words, against(statement, SEERS["batch"])) for words in key_faults()]
+    fields = tuple(message.fields_of([run[0] for run in runs], other, statement))
+    faults += [
+        Fault("message", field.fault, "fail" if field.against else "told")
+        for field in fields
+        if field.fault
+    ]
+    return Forensics(
+        faults=tuple(told_once(faults)),
+        fields=fields,
+        grids=tuple(grid_words(firsts)),
+        tests=len(tests),
+        draws=sum(len(one.scores) for one in found),
+        power=power(found, len(tests), sure),
+        seconds=0.0,
+    )
+
+
+# Where the noise comes from ---------------------------------------------------------------------
+
+
+def generators(
+    show: Rehearsal, first: Seen, drawn_from: Sequence[str], statement: Statement
+) -> Iterator[Fault]:
+    """The first round once more under the same key, with all global generators seeded anew."""
+    level = against(statement, SEERS["batch"])
+    for who in drawn_from:
+        yield Fault("generator", f"a round draws from {who} global generator", level)
+    written = len(show.notes.calls)
+    with reseeded(20_261):
+        again = next(show.play(0, (0,)))
+    del show.notes.calls[written:]
+    for client, vectors in first.sent.items():
+        for name, vector in vectors.items():
+            twice = again.sent[client].get(name)
+            if twice is None or not same(vector, twice):
+                words = f"`{name}` of client {client} is another one under the same key"
+                yield Fault("generator", f"{words}: not all of its noise is the key's", level)
+    for name, vector in first.published.items():
+        if not same(vector, again.published[name]):
+            words = f"the published `{name}` is another one under the same key"
+            yield Fault("generator", f"{words}: not all of its noise is the key's", level)
+
+
+def first_calls(calls: Sequence[Call]) -> list[Call]:
+    """One call of each stage."""
+    found: dict[Seat, Call] = {}
+    for call in calls:
+        found.setdefault(call.seat, call)
+    return list(found.values())
+
+
+def sources(firsts: Sequence[Call], key: Key, statement: Statement) -> Iterator[Fault]:
+    """What each stage reads, and on what grid its results lie."""
+    for call in firsts:
+        level = against(statement, SEERS[call.place])
+        where = told(call.seat, type(call.stage).__name__)
+        if isinstance(call.stage, Correlated):
+            continue  # its stream is made of several of the key's
+        if words := poor(call, key):
+            yield Fault("seed", f"{where} {words}", level)
+        if words := off_grid(call, key):
+            yield Fault("lattice", f"{where} {words}", level)
+        rows = [c for c in statement.cells if c.observer in SEERS[call.place]]
+        proved = [c for c in rows if c.status == "proved"]
+        floats = grid_of(call) is None and is_continuous(call.stage, call.given.numel())
+        if floats and proved and not any(FLOATING in c.assumptions for c in proved):
+            words = "is drawn in floating point, and no row of the statement says that it assumes"
+            yield Fault("lattice", f"{where} {words} real arithmetic", level)
+
+
+def grid_words(firsts: Sequence[Call]) -> Iterator[str]:
+    """What is found about the values that each noise can lead to."""
+    for call in firsts:
+        grid, where = grid_of(call), told(call.seat, type(call.stage).__name__)
+        if grid is not None:
+            yield f"{where}: on a grid of {grid:.3g}, whatever it is given"
+        elif is_continuous(call.stage, call.given.numel()):
+            kind = str(call.came.dtype).removeprefix("torch.")
+            yield (
+                f"{where}: {kind} values without a grid; which of them can come out depends on "
+                "what it is given, and the statement assumes real arithmetic"
+            )
+
+
+# Tests ------------------------------------------------------------------------------------------
+
+
+def replayed(show: Rehearsal, firsts: Sequence[Call], found: Sequence[Draw]) -> list[Call]:
+    """Stages that added few numbers work again on the same vector until there are enough."""
+    notes, written, have = show.notes, len(show.notes.calls), by_seat(found)
+    for call in firsts:
+        mine = have.get(call.seat)
+        if mine is None or isinstance(call.stage, Correlated):
+            continue
+        missing = ENOUGH - sum(len(one.scores) for one in mine)
+        for i in range(min(MOST_REPLAYS, -(-missing // len(mine[0].scores)))):
+            notes.run = REPLAYS + i
+            notes.begin(call.t, call.client)
+            own = show.key.stream(i, call.client, f"replay {call.seat}")
+            call.stage(call.given.clone(), shared_streams(show.key, call.t), own)
+    out = notes.calls[written:]
+    del notes.calls[written:]
+    return out
+
+
+def refuted(
+    tests: Sequence[Test], statement: Statement, sure: float, likely: float
+) -> Iterator[Fault]:
+    """The tests that fail at these levels, all together; what is furthest off comes first."""
+    for test in sorted(tests, key=lambda one: -one.size):
+        seers = sorted({seer for place, _, _ in test.seats for seer in SEERS[place]})
+        if test.p <= sure / len(tests):
+            yield Fault(test.kind, test.words, against(statement, seers))
+        elif test.p <= likely / len(tests) and against(statement, seers) == "fail":
+            yield Fault(test.kind, f"{test.words}, at level {likely:g}", "warn")
+
+
+def frozen(found: Sequence[Draw], firsts: Sequence[Call], statement: Statement) -> Iterator[Fault]:
+    """Coordinates to which continuous noise adds the same thing every time."""
+    continuous = {c.seat for c in firsts if is_continuous(c.stage, c.given.numel())}
+    for seat, mine in by_seat([one for one in found if one.run < REPLAYS]).items():
+        if seat not in continuous or len(mine) < KEYS:
+            continue
+        stack = np.stack([one.scores for one in mine])
+        still = int((stack == stack[0]).all(0).sum())
+        if still:
+            words = f"{told(seat, mine[0].name)} is the same every time in {still} of its "
+            words += f"{stack.shape[1]} coordinates"
+            yield Fault("frozen", words, against(statement, SEERS[seat[0]]))
+
+
+def power(found: Sequence[Draw], tests: int, sure: float) -> str:
+    """By how much a stage's standard deviation must be off to be caught for certain, almost."""
+    counts = [sum(len(one.scores) for one in mine) for mine in by_seat(found).values()]
+    if not counts:
+        return "there is no noise to look at"
+    n = min(counts)
+    low = sqrt(float(chi2.ppf(sure / tests / 2, n)) / n)
+    share = 1 - low / sqrt(float(chi2.ppf(0.95, n)) / n)
+    return f"would have caught {share:.0%} of any stage's noise missing"
