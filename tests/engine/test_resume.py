@@ -4,14 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import Tensor
 
 from confide.cohorts import Epoch, Fixed
 from confide.engine import loop
 from confide.engine.checkpoint import CheckpointError
 from confide.engine.ending import RunFailed
+from confide.engine.publishing import Publisher
 from confide.engine.rounds import Local, Upload
 from confide.engine.running import Run, run
-from confide.ledger import Ledger
+from confide.ledger import Ledger, LedgerError
 from confide.local import Scaffold
 from moments import Killed, Moments
 from small import Anything, Chooser, Private, federation, mlp, plain, total
@@ -98,15 +100,34 @@ def test_a_broken_checkpoint_is_one_sentence(tmp_path: Path) -> None:
     assert "\n" not in str(wrong.value)
 
 
-def test_a_round_that_comes_out_otherwise_is_not_released_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    """A run whose first round was released, and that has no checkpoint yet."""
     out = tmp_path / "run"
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         Moments(patch, 12)
         with pytest.raises(Killed):
             go(out, Private())
+    return out
+
+
+def test_a_round_that_comes_out_otherwise_is_not_released_again(
+    killed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish = Publisher.publish
+
+    def otherwise(*given: Any) -> dict[str, Tensor]:
+        return {name: vector + 1e-3 for name, vector in publish(*given).items()}
+
+    monkeypatch.setattr(Publisher, "publish", otherwise)
+    with pytest.raises(RunFailed, match="round 0: this round was released before with other bits"):
+        go(killed, Private(), resume=True)
+
+
+def test_the_noise_of_a_round_is_not_drawn_again_on_another_input(
+    killed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     digest = loop.digest
     monkeypatch.setattr(loop, "digest", lambda *v: digest(*v)[::-1])
-    with pytest.raises((RunFailed, ValueError, Exception), match=r"other bits|other inputs|equal"):
-        go(out, Private(), resume=True)
+    with pytest.raises(LedgerError, match="already, with other inputs"):
+        go(killed, Private(), resume=True)
