@@ -121,7 +121,7 @@ def settled(study: Study, lines: Mapping[str, Figures]) -> Study:
             trials.append(replace(one, settings={**one.settings, **values}))
     names = {one.name for one in trials}
     kept = [o for o in study.orderings if o.better in names and o.worse in names]
-    return replace(study, trials=trials, orderings=kept)
+    return replace(study, trials=trials, orderings=kept, like="")
 
 
 def lines_of(paths: Iterable[Path]) -> dict[str, Figures]:

@@ -213,6 +213,7 @@ def test_what_follows_a_search_uses_what_it_found() -> None:
     failed = {**every[last.key], "figures": None, "failed": "Diverged"}
     done = batch.settled(study, {first.key: every[first.key], last.key: failed})
     assert done.trials[0].settings["eta"] == 1.0
+    assert not batch.settled(replace(study, like="a"), {}).trials
     shared = batch.settled(replace(study, like="a"), every)
     assert [one.settings["eta"] for one in shared.trials] == [2.0, 2.0]
 
