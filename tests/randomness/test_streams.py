@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import itertools
+import math
 import pickle
 import subprocess
 import sys
@@ -14,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from confide.randomness.streams import KEY_BYTES, Key, Stream, encode_index
+from confide.randomness import streams
+from confide.randomness.streams import BLOCK, GROUP, KEY_BYTES, Key, Stream, encode_index
 from goodness import LEAST_P, chi_square, kolmogorov
 
 KEY = Key.from_seed(20240607)
@@ -28,8 +30,8 @@ class Scripted(Stream):
     """A stream that returns given words first."""
 
     def __init__(self, *words: int) -> None:
-        super().__init__(bytes(32))
         self._script = b"".join(word.to_bytes(8, "little") for word in words)
+        super().__init__(bytes(32))
 
     def _take(self, n: int) -> np.ndarray:
         head, self._script = self._script[:n], self._script[n:]
@@ -139,6 +141,42 @@ def test_draws_of_a_seed_never_change() -> None:
     assert drawn.integers(1000, 4).tolist() == [357, 816, 647, 72]
     assert drawn.permutation(5).tolist() == [2, 4, 3, 0, 1]
     np.testing.assert_allclose(drawn.normal(2), [0.971506852321087, 1.3780934097981923], rtol=1e-14)
+
+
+@pytest.mark.parametrize("before", [0, 5, 16, 100])
+@pytest.mark.parametrize("n", [0, 3, 32, 4 * GROUP])
+def test_parts_set_apart_are_the_stream(before: int, n: int) -> None:
+    whole, split = stream("apart"), stream("apart")
+    assert split.bytes(before) == whole.bytes(before)
+    part, other = split.set_apart(n), split.set_apart(7)
+    rest = split.bytes(9)  # the last is drawn first
+    assert (part.bytes(n), other.bytes(7), rest) == (whole.bytes(n), whole.bytes(7), whole.bytes(9))
+
+
+@pytest.mark.parametrize("count", [2, BLOCK, GROUP + 6, 2 * GROUP + BLOCK + 10])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_normal_values_do_not_depend_on_how_many_are_made_at_a_time(
+    count: int, dtype: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = stream("groups").normal(count, dtype)
+    monkeypatch.setattr(streams, "GROUP", BLOCK)
+    np.testing.assert_array_equal(stream("groups").normal(count, dtype), together)
+
+
+def test_tangents_make_the_normal_values_of_cosines_and_sines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = []
+    for fast in (True, False):
+        monkeypatch.setattr(streams, "fast_tangent", lambda fast=fast: fast)
+        made.append(stream("tangents").normal(3 * GROUP))
+    assert np.abs(made[0] - made[1]).max() < 4e-15
+    radius, angle = np.full(5, 2.0), np.array([0.0, 0.25, 0.5, 0.75, 1.0]) * math.pi
+    cosine, sine = np.empty(5), np.empty(5)
+    monkeypatch.setattr(streams, "fast_tangent", lambda: True)
+    streams.polar(radius, angle.copy(), cosine, sine)
+    np.testing.assert_allclose(cosine, 2 * np.cos(2 * angle), atol=1e-15)
+    np.testing.assert_allclose(sine, 2 * np.sin(2 * angle), atol=1e-15)
 
 
 def test_a_stream_depends_on_its_calls_only() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import repeat
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -14,34 +15,79 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from confide.randomness import Stream
-from confide.randomness.streams import Shape, count_of
+from confide.randomness.streams import GROUP, WORD_BYTES, Shape, count_of
 from confide.stages import Clip, ClipLayers, Gaussian
 from confide.stages.normal import words_of
 from confide.stages.stage import Shared, Stage
 
 T = TypeVar("T")
+Part = Callable[[], object]
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Pool(ThreadPoolExecutor):
+    """Threads that work while the one that made them does, and then together with it."""
+
+    def __init__(self, threads: int) -> None:
+        """So many, besides the one that waits for them."""
+        super().__init__(threads)
+        self.threads = threads
+
+    def begin(self, parts: Sequence[Part]) -> Begun:
+        """Let every thread take part after part; each is done once."""
+        left = deque(parts)
+        return Begun(self, left, min(self.threads, len(left)))
+
+
+class Begun:
+    """Parts of a work, done by whichever thread is free."""
+
+    def __init__(self, pool: Pool, left: deque[Part], threads: int) -> None:
+        """The threads begin."""
+        self._left = left
+        self._others = [pool.submit(self._work) for _ in range(threads)]
+
+    def finish(self) -> None:
+        """Do what nobody has begun, and wait for the rest."""
+        self._work()
+        for other in self._others:
+            other.result()
+
+    def _work(self) -> None:
+        while True:
+            try:
+                part = self._left.popleft()
+            except IndexError:
+                return
+            part()
 
 
 class Ahead(Generic[T]):
-    """The results of some calls in order; the next one is always under way."""
+    """Results in order, each made in parts; the next one is always under way."""
 
-    def __init__(self, pool: Executor, calls: Iterator[Callable[[], T]]) -> None:
+    def __init__(self, pool: Pool, works: Iterator[tuple[Sequence[Part], T]]) -> None:
         """Begin with the first."""
-        self._pool, self._calls = pool, calls
-        self._next: Future[T] | None = None
-        self._begin()
+        self._pool, self._works = pool, works
+        self._next = self._begun()
 
     def take(self) -> T:
-        """The next result."""
+        """The next result; the threads go on to the one after it when its parts are taken."""
         if self._next is None:
             raise RuntimeError("noise was asked for more often than the step says")
-        result = self._next.result()
-        self._begin()
+        begun, result = self._next
+        self._next = self._begun()
+        begun.finish()
         return result
 
-    def _begin(self) -> None:
-        call = next(self._calls, None)
-        self._next = None if call is None else self._pool.submit(call)
+    def _begun(self) -> tuple[Begun, T] | None:
+        work = next(self._works, None)
+        return None if work is None else (self._pool.begin(work[0]), work[1])
 
 
 class Drawn(Stream):
@@ -55,7 +101,7 @@ class Drawn(Stream):
     def normal(
         self, shape: Shape, dtype: type[np.float64] | type[np.float32] = np.float64
     ) -> NDArray[np.floating]:
-        """The next values."""
+        """The next values, in memory that the noise of the step after the next one takes."""
         return self._next(count_of(shape)).reshape(shape)
 
     def uint64(self, shape: Shape) -> NDArray[np.uint64]:
@@ -69,32 +115,46 @@ class Drawn(Stream):
         return given
 
 
-def drawn_for(stream: Stream, size: int, on_gpu: bool) -> NDArray[Any]:
-    """What a Gaussian stage draws for a vector: values, or words in memory that a GPU reads."""
-    if not on_gpu:
-        return stream.normal((size,))
-    words = stream.uint64(words_of(size)).view(np.int64)
-    return torch.from_numpy(words).pin_memory().numpy().view(np.uint64)
+def values(
+    stream: Stream, size: int, times: int
+) -> Iterator[tuple[Sequence[Part], NDArray[np.float64]]]:
+    """So many vectors of normal values, in two places in turn: the stream's, split by its words."""
+    rooms = np.empty((2, words_of(size)))
+    for number in range(times):
+        room = rooms[number % 2]
+        pieces = [room[start : start + GROUP] for start in range(0, len(room), GROUP)]
+        parts = [partial(stream.set_apart(WORD_BYTES * len(p)).fill_normal, p) for p in pieces]
+        yield parts, room[:size]
 
 
-def ahead_of(
-    stages: Sequence[Stage], own: Stream, times: int, like: Tensor, pool: Executor
-) -> Stream:
+def words(
+    stream: Stream, size: int, times: int
+) -> Iterator[tuple[Sequence[Part], NDArray[np.uint64]]]:
+    """The words of so many vectors, in memory that a GPU reads."""
+    for _ in range(times):
+        room = torch.empty(words_of(size), dtype=torch.int64).pin_memory().numpy().view(np.uint64)
+        yield [partial(fill, room, stream)], room
+
+
+def fill(room: NDArray[np.uint64], stream: Stream) -> None:
+    """Take as many words as fit."""
+    room[:] = stream.uint64(len(room))
+
+
+def ahead_of(stages: Sequence[Stage], own: Stream, times: int, like: Tensor, pool: Pool) -> Stream:
     """What these stages draw from in each of so many steps: Gaussian noise is drawn ahead."""
     gaussians = sum(isinstance(stage, Gaussian) for stage in stages)
     if not gaussians or not all(isinstance(s, Gaussian | Clip | ClipLayers) for s in stages):
         return own
-    draw = partial(drawn_for, own, like.numel(), like.is_cuda)
-    return Drawn(Ahead(pool, iter(repeat(draw, times * gaussians))))
+    draw = words if like.is_cuda else values
+    return Drawn(Ahead(pool, draw(own, like.numel(), times * gaussians)))
 
 
 def noise_of(
-    stages: Sequence[Stage], examples: int, like: Tensor, shared: Shared, own: Stream
-) -> Tensor:
-    """The sum of what these stages add to `examples` gradients."""
-    nothing = torch.zeros(like.shape, dtype=like.dtype)
-    total = torch.zeros_like(nothing)
+    stages: Sequence[Stage], examples: int, total: Tensor, shared: Shared, own: Stream
+) -> None:
+    """Add what these stages add to `examples` gradients."""
+    nothing = torch.zeros_like(total)
     for _ in range(examples):
         for stage in stages:
             total += stage(nothing, shared, own)
-    return total

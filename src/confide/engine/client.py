@@ -7,7 +7,6 @@ on the order of clients, nor on which process works on them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeGuard
@@ -19,7 +18,7 @@ from torch import Tensor
 
 from confide.cohorts import Epoch, Fixed
 from confide.data.dataset import Federation
-from confide.engine.ahead import ahead_of
+from confide.engine.ahead import Pool, ahead_of
 from confide.engine.gradients import ExampleGradient, Gradient
 from confide.engine.outcomes import Outcome, quantity
 from confide.engine.rounds import Local, Round
@@ -57,7 +56,7 @@ class Workshop:
     key: Key
     memory: Tensor | None = None
     remembered: Tensor | None = None
-    pool: Executor | None = None
+    pool: Pool | None = None
 
 
 class Batch:

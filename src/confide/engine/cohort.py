@@ -8,12 +8,12 @@ exactly zero, and a client that has gone through its batches is out of the step.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from confide.engine.ahead import Pool, cores
 from confide.engine.client import Job, Workshop, is_clip
 from confide.engine.compiling import CompiledSums
 from confide.engine.crew import Crew, Table
@@ -26,7 +26,6 @@ from confide.engine.rows import VECTORISED, Courses, move, remembered
 from confide.engine.sums import Picked, Sums
 from confide.engine.trainers import InProcess, Recipe, Scores, one_thread, pieces, scores
 from confide.engine.ways import way_of
-from confide.engine.workers import cores
 from confide.losses import LOSSES
 from confide.stages import Clip, Gaussian
 
@@ -48,7 +47,7 @@ class Cohort:
         self._sums = Sums(self._flat, self._shop.loss, data.x_train, data.y_train, self._way)
         self._compiled = CompiledSums(self._sums)
         self._room = Room(self._shop.federation, self._flat.vector, rows, self._try_out)
-        self._pool = ThreadPoolExecutor(cores())
+        self._pool = Pool(cores())
         self._alone: InProcess | None = None
         self.words = (
             f"the cohort as one vmapped step on {self.device.type}, {self._way.words(recipe.dtype)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.func import vmap
 
-from confide.engine.ahead import Ahead, ahead_of, noise_of
+from confide.engine.ahead import Ahead, Part, Pool, ahead_of, noise_of
 from confide.engine.client import (
     Job,
     Streams,
@@ -79,7 +78,7 @@ class Table:
 class Crew:
     """The clients of one chunk, those with most batches first: those at work are the first rows."""
 
-    def __init__(self, shop: Workshop, job: Job, clients: Sequence[int], pool: Executor) -> None:
+    def __init__(self, shop: Workshop, job: Job, clients: Sequence[int], pool: Pool) -> None:
         """Draw what each of them does."""
         self._shop, self._job, self._clients = shop, job, clients
         drawn = [joined(shop, job, client, pool) for client in clients]
@@ -161,7 +160,7 @@ class Crew:
             yield sent(member, done, {name: rows[row] for name, rows in ready.items()})
 
 
-def joined(shop: Workshop, job: Job, client: int, pool: Executor) -> Member:
+def joined(shop: Workshop, job: Job, client: int, pool: Pool) -> Member:
     """Draw the client's batches, and begin to draw its noise."""
     r, streams = job.round.for_client(client), Streams(shop.key, job.t, client)
     held = shop.federation.clients[client]
@@ -176,20 +175,21 @@ def joined(shop: Workshop, job: Job, client: int, pool: Executor) -> Member:
 
 
 def noise_ahead(
-    local: Local, streams: Streams, sizes: Sequence[int], model: Tensor, pool: Executor
+    local: Local, streams: Streams, sizes: Sequence[int], model: Tensor, pool: Pool
 ) -> Ahead[Tensor] | None:
     """The noise of each batch's examples, if there is any."""
     rest = local.example[1:]
     if not rest:
         return None
-    make, own = partial(noise_of, rest), streams.own("example")
-    like = torch.empty(model.shape, dtype=model.dtype)
-    calls = (
-        partial(make, size, like, streams.shared, own)
-        for size in sizes
-        for _ in range(local.step.gradients)
-    )
-    return Ahead(pool, calls)
+    own = streams.own("example")
+
+    def works() -> Iterator[tuple[Sequence[Part], Tensor]]:
+        for size in sizes:
+            for _ in range(local.step.gradients):
+                total = torch.zeros(model.shape, dtype=model.dtype)
+                yield [partial(noise_of, rest, size, total, streams.shared, own)], total
+
+    return Ahead(pool, works())
 
 
 def sent(member: Member, done: Outcome, ready: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -7,10 +7,11 @@ from difflib import get_close_matches
 import torch
 
 from confide.engine import spending
+from confide.engine.ahead import cores
 from confide.engine.rounds import Round, Sizes
 from confide.engine.trainers import Recipe, Trainer
 from confide.engine.ways import WAYS
-from confide.engine.workers import cores, trainer_on_cpu
+from confide.engine.workers import trainer_on_cpu
 
 STRATEGIES = ("auto", "plain", *WAYS)
 

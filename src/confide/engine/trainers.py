@@ -7,7 +7,6 @@ the order of `clients`, and the loop adds them up in that order.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import sqrt
@@ -17,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from confide.data.dataset import Federation
+from confide.engine.ahead import Pool, cores
 from confide.engine.client import Job, Workshop, work
 from confide.engine.flat import Flat
 from confide.engine.gradients import example_gradient_of, gradient_of
@@ -108,9 +108,9 @@ class InProcess:
     """Everything in this process, with one thread: the number of cores changes no bits."""
 
     def __init__(self, recipe: Recipe) -> None:
-        """Make the workshop, and a thread that draws noise while this one works."""
+        """Make the workshop, and threads that draw noise while this one works."""
         self._shop, self.device = recipe.workshop(), torch.device("cpu")
-        self._pool = ThreadPoolExecutor(1)
+        self._pool = Pool(max(1, cores() - 1))
         self._shop.pool = self._pool
         self.words = f"one process, {strategy_words(self._shop)}"
 
@@ -130,7 +130,7 @@ class InProcess:
         return total
 
     def close(self) -> None:
-        """End the thread."""
+        """End the threads."""
         self._pool.shutdown()
 
 

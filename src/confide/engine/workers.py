@@ -11,7 +11,6 @@ process does the work and its words say why.
 from __future__ import annotations
 
 import multiprocessing as mp
-import os
 import sys
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -37,13 +36,6 @@ Start = Literal["fork", "spawn"]
 
 class WorkerDied(RuntimeError):
     """A worker process ended by itself; the round must be run again."""
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def trainer_on_cpu(

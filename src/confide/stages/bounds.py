@@ -20,6 +20,9 @@ is summed in double precision too, so it is off by at most n 2^-53 of itself."""
 
 NORMS = (1, 2, inf)
 
+BLOCK = 1 << 16
+"""Values that are turned into doubles at a time."""
+
 
 @dataclass(frozen=True)
 class Clip(Stage):
@@ -151,9 +154,24 @@ def shortened(x: Tensor, C: float | Tensor, p: float) -> Tensor:
     radius = C * MARGIN
     if p == inf:
         return x.clamp(-radius, radius)
-    length = torch.linalg.vector_norm(x, p, dtype=torch.float64)
+    length = length_of(x, p)
     factor = torch.where(length > radius, radius / length, 1.0)
-    return (x.double() * factor).to(x.dtype)
+    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    for part, to in zip(blocks(x), blocks(out), strict=True):
+        to.copy_(part.double() * factor)
+    return out
+
+
+def length_of(x: Tensor, p: float) -> Tensor:
+    """The p-norm, summed in double precision."""
+    parts = [torch.linalg.vector_norm(part, p, dtype=torch.float64) for part in blocks(x)]
+    return parts[0] if len(parts) == 1 else torch.linalg.vector_norm(torch.stack(parts), p)
+
+
+def blocks(x: Tensor) -> tuple[Tensor, ...]:
+    """On a CPU, pieces whose doubles stay in the cache instead of filling new memory."""
+    flat = x.reshape(-1)
+    return flat.split(BLOCK) if x.device.type == "cpu" and flat.numel() else (flat,)
 
 
 def clipped(c: Claim, p: float, bound: float) -> Claim:

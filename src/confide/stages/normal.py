@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from confide.randomness import Stream
-from confide.randomness.streams import PAIRS
+from confide.randomness.streams import GROUP, PAIRS
 
 LOW = (1 << 32) - 1
 
@@ -31,7 +31,7 @@ def pieces(x: Tensor) -> tuple[Tensor, ...]:
     those of the whole.
     """
     flat = x.view(-1)
-    return flat.split(2 * PAIRS) if x.device.type == "cpu" else (flat,)
+    return flat.split(GROUP) if x.device.type == "cpu" else (flat,)
 
 
 def words_of(count: int) -> int:
