@@ -166,14 +166,11 @@ def possible(guesses: Guesses, curve: Curve, alpha: float) -> bool:
 
 
 def missed(curve: Curve, share: float) -> float:
-    """The least h at which 1 - f(h) reaches this share."""
-    if share <= 1 - curve(0.0):
-        return 0.0
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if 1 - curve(middle) >= share else (middle, high)
-    return low
+    """The least h at which 1 - f(h) reaches this share.
+
+    That is the inverse of f at 1 - share, and the curves here are read both ways: f is its own.
+    """
+    return curve(max(0.0, 1 - share))
 
 
 def epsilon_of_one_run(guesses: Guesses, delta: float, alpha: float) -> float:

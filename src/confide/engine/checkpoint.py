@@ -39,6 +39,7 @@ class Progress:
     metrics: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     memory: Tensor | None = None
     remembered: Tensor | None = None
+    sightings: dict[str, Tensor] = field(default_factory=dict[str, Tensor])  # of canaries
     output: str = ""  # the digest of the last release
     head: Head | None = None  # the ledger's newest entry
     examples: int = 0

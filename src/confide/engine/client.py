@@ -6,7 +6,7 @@ on the order of clients, nor on which process works on them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeGuard
@@ -19,6 +19,7 @@ from torch import Tensor
 from confide.cohorts import Epoch, Fixed
 from confide.data.dataset import Federation
 from confide.engine.ahead import Pool, ahead_of
+from confide.engine.canaries import Canaries
 from confide.engine.gradients import ExampleGradient, Gradient
 from confide.engine.outcomes import Outcome, quantity
 from confide.engine.rounds import Local, Round
@@ -56,6 +57,7 @@ class Workshop:
     key: Key
     memory: Tensor | None = None
     remembered: Tensor | None = None
+    canaries: Canaries | None = None
     pool: Pool | None = None
 
 
@@ -63,11 +65,17 @@ class Batch:
     """One batch, as a step may see it: gradients and losses at any w, after all stages, counted."""
 
     def __init__(
-        self, shop: Workshop, local: Local, streams: Streams, x: Tensor, y: Tensor
+        self,
+        shop: Workshop,
+        local: Local,
+        streams: Streams,
+        x: Tensor,
+        y: Tensor,
+        dummies: Sequence[tuple[int, float]] = (),
     ) -> None:
-        """Nothing is computed yet."""
+        """Nothing is computed yet; `dummies` are the gradients of an audit's canaries."""
         self._shop, self._local, self._streams = shop, local, streams
-        self._x, self._y = x, y
+        self._x, self._y, self._dummies = x, y, dummies
         self.gradients = 0
         self.losses = 0
 
@@ -79,9 +87,11 @@ class Batch:
             total = self._of_examples(w)
         else:
             total = self._shop.gradient.total(w, self._x, self._y)
+            for place, value in self._dummies:
+                total[place] += value
         for stage in local.batch:
             total = stage(total, streams.shared, streams.own("batch"))
-        divisor = local.divisor(len(self._x))
+        divisor = local.divisor(len(self._x) + len(self._dummies))
         return total if divisor == 1 else total.div_(divisor)
 
     def loss(self, w: Tensor) -> float:
@@ -102,15 +112,23 @@ class Batch:
                 for _ in range(len(self._x)):
                     for noise in rest:
                         total += noise(nothing, shared, own)
-            return total
-        total = torch.zeros_like(w)
-        if not len(self._x):
-            return total
-        for row in self._shop.examples.each(w, self._x, self._y):
-            for stage in self._local.example:
-                row = stage(row, shared, own)
-            total += row
+        else:
+            total = torch.zeros_like(w)
+            rows = self._shop.examples.each(w, self._x, self._y) if len(self._x) else ()
+            for row in rows:
+                total += self._staged(row)
+        for place, value in self._dummies:
+            row = torch.zeros_like(w)
+            row[place] = value
+            total += self._staged(row)
         return total
+
+    def _staged(self, row: Tensor) -> Tensor:
+        """One example's gradient after its stages."""
+        own, shared = self._streams.own("example"), self._streams.shared
+        for stage in self._local.example:
+            row = stage(row, shared, own)
+        return row
 
 
 class Streams:
@@ -178,7 +196,8 @@ def trained(shop: Workshop, job: Job, r: Round, streams: Streams, client: int) -
     memory = recalled(shop, client) if local.remembers else None
     course = Course(job.model, job.sent, memory)
     w = job.model.clone()
-    fused = is_plain(local)
+    audited = shop.canaries is not None and shop.canaries.unit == "record"
+    fused = is_plain(local) and not audited
     shop.gradient.seed_dropout(int(streams.own("dropout").uint64(1)[0]) >> 1)
     drawn: Iterable[NDArray[np.int64]] = batches(local, streams.own("records"), len(held))
     if shop.pool is not None and local.batch:
@@ -187,9 +206,10 @@ def trained(shop: Workshop, job: Job, r: Round, streams: Streams, client: int) -
         ahead = ahead_of(local.batch, streams.own("batch"), times, job.model, shop.pool)
         streams.use("batch", ahead)
     for chosen in drawn:
-        bx, by = records(shop, held[chosen], dtype)
+        here, dummies = told_apart(shop, held[chosen], job.t)
+        bx, by = records(shop, here, dtype)
         if not (fused and len(bx) and fused_step(shop, local, w, bx, by, course.taken)):
-            batch = Batch(shop, local, streams, bx, by)
+            batch = Batch(shop, local, streams, bx, by, dummies)
             local.step(w, batch, course)
             check_calls(local, batch)
         course.taken += 1
@@ -197,9 +217,18 @@ def trained(shop: Workshop, job: Job, r: Round, streams: Streams, client: int) -
     after = None if remember is None else remember(w, course)
     if after is not None:
         keep(shop, client, after)
+    if shop.canaries is not None:
+        shop.canaries.move(w, client, job.t)
     data = looked_at_again(shop, r, streams, client, dtype)
     tested = partial(losses_on_tests, shop, job.model, client)
     return Outcome(job.model, w, len(held), memory, after, data, tested)
+
+
+def told_apart(
+    shop: Workshop, held: NDArray[np.int64], t: int
+) -> tuple[NDArray[np.int64], Sequence[tuple[int, float]]]:
+    """A batch's records, and the gradients of its canaries where the run is an audit."""
+    return (held, ()) if shop.canaries is None else shop.canaries.split(held, t)
 
 
 def looked_at_again(

@@ -213,6 +213,7 @@ def shop_on(recipe: Recipe, device: torch.device) -> Workshop:
         recipe.key,
         recipe.memory,
         recipe.remembered,
+        recipe.canaries,
     )
 
 

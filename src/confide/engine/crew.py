@@ -137,6 +137,9 @@ class Crew:
     ) -> Iterator[dict[str, Tensor]]:
         """What each client sends, in the order that was asked for."""
         row_of = {member.client: row for row, member in enumerate(self.members)}
+        if self._shop.canaries is not None:
+            for client, row in row_of.items():
+                self._shop.canaries.move(ends[row], client, self._job.t)
         ready = {
             name: cut(ends - start if name == "update" else ends, clips)
             for name, clips in leading_clips(self._job.round).items()

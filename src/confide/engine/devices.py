@@ -38,7 +38,14 @@ def trainer_for(
             f"run: strategy = {recipe.strategy!r}, allowed are {', '.join(STRATEGIES)}; "
             f"did you mean {near!r}?"
         )
-    usable = recipe.strategy in ("auto", *WAYS) and torch.cuda.is_available()
+    alone = recipe.canaries is not None and recipe.canaries.unit == "record"
+    if alone and (device == "cuda" or recipe.strategy in WAYS):
+        raise ValueError(
+            f"run: device = {device!r} with strategy = {recipe.strategy!r}, allowed with canary "
+            "records are device = 'auto' or 'cpu' with strategy = 'auto' or 'plain': their "
+            "gradients go through the stages one by one."
+        )
+    usable = recipe.strategy in ("auto", *WAYS) and torch.cuda.is_available() and not alone
     on_cuda = device == "cuda" or (device == "auto" and usable)
     if on_cuda or recipe.strategy in WAYS:
         from confide.engine.cohort import Cohort

@@ -30,7 +30,8 @@ from confide.engine.ending import Diverged, RunFailed
 from confide.engine.public import ServersRecords
 from confide.engine.publishing import Publisher
 from confide.engine.rounds import Past, Released, Round
-from confide.engine.taps import Taps
+from confide.engine.sightings import Sightings
+from confide.engine.taps import Taps, Uploads
 from confide.engine.trainers import Trainer, one_thread
 from confide.engine.uploads import Received, received
 from confide.ledger import BudgetSpent, Ledger, Release
@@ -67,6 +68,7 @@ class Loop:
     ledger: Ledger
     progress: Progress
     public: ServersRecords
+    sightings: Sightings | None = None  # of an audit's canaries
     rounds: int | None = None
     evaluate_every: int = 1
     stopped: str | None = None
@@ -164,6 +166,8 @@ class Loop:
                 )
                 return None
             drawn = free[r.cohort.draw(stream, len(free))]
+        if self.sightings is not None:
+            drawn = self.sightings.canaries.present(drawn)
         # The largest first, so that no process is left with a long one at the end.
         return drawn[np.argsort(-self.weights[drawn], kind="stable")]
 
@@ -210,11 +214,16 @@ class Loop:
         inside = self.taps is not None and self.taps.inside
         job = Job(p.t, r, p.model, p.server, inside)
         clients = [int(client) for client in cohort]
-        sent = zip(clients, self.trainer.train(job, clients), strict=True)
-        if self.taps is None:
-            return received(r, sent, self.weights)
-        came = received(r, self.taps.heard(r, sent), self.weights)
-        self.taps.summed(came.totals)
+        sent: Uploads = zip(clients, self.trainer.train(job, clients), strict=True)
+        weights = self.weights
+        if self.sightings is not None:
+            weights = self.sightings.canaries.weighed(weights)
+        recorders = [one for one in (self.taps, self.sightings) if one is not None]
+        for one in recorders:
+            sent = one.heard(r, sent)
+        came = received(r, sent, weights)
+        for one in recorders:
+            one.summed(came.totals)
         return came
 
     def accept(self, r: Round, cohort: NDArray[np.int64], done: Published) -> None:
@@ -225,6 +234,9 @@ class Loop:
                 f"round {p.t}: the model has values that are not finite; {self.remedy(r)} What was "
                 "spent stays spent."
             )
+        if self.sightings is not None:
+            self.sightings.ended(p.t, r, p.model, p.server, done.published)
+            p.sightings = self.sightings.kept
         keep = int(getattr(self.books.method, "keep", 0))
         p.earlier = (*p.earlier, p.model)[-keep:] if keep else ()
         small = [

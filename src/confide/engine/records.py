@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from confide.engine.running import Run
 
 MOST_CLIENTS_SHOWN = 60
+AUDIT, CANARIES = "public/audit.json", "private/canaries.json"
+"""What an audited run's canaries tell: as far as everybody saw it, and all of it."""
 
 
 def write(directory: Directory, run: Run) -> None:
@@ -29,16 +31,21 @@ def write(directory: Directory, run: Run) -> None:
     directory.write_json("public/statement.json", statement(run))
     directory.write_lines("public/metrics.jsonl", list(run.metrics))
     directory.write_json("private/summary.json", private(run))
+    if run.audit is not None:
+        directory.write_json(AUDIT, run.audit.data(private=False))
+        directory.write_json(CANARIES, run.audit.data(private=True))
     directory.write_json(f"public/{'run' if run.failed is None else 'failed'}.json", public(run))
 
 
 def statement(run: Run) -> dict[str, Any]:
     """The rows, the published claim, and everything in words."""
     claim = run.published
+    told = [] if run.audit is None else [run.audit.words()]
     return {
         "statement": run.statement.rows(),
         "published": None if claim is None else claim.row(),
-        "words": run.statement.words().splitlines(),
+        "words": [*told, *run.statement.words().splitlines()],
+        "audit": None if run.audit is None else run.audit.words(),
         "rounds": run.statement.rounds,
     }
 

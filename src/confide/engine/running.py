@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from confide.data.dataset import Dataset, Federation
 from confide.engine.books import opened
 from confide.engine.calibrating import calibrated
+from confide.engine.canaries import Planting
 from confide.engine.checkpoint import Progress
 from confide.engine.devices import check_device, trainer_for
 from confide.engine.directory import Directory
@@ -26,6 +27,7 @@ from confide.engine.public import ServersRecords
 from confide.engine.records import write
 from confide.engine.resuming import memory_for, place, reached, save_progress, with_memory
 from confide.engine.rounds import Method, published_of
+from confide.engine.sightings import Sightings
 from confide.engine.spending import Budget, sizes_of
 from confide.engine.tappable import check_taps
 from confide.engine.taps import open_taps
@@ -35,6 +37,9 @@ from confide.published.value import Published
 from confide.randomness import Key
 from confide.rounding import bound
 from confide.statements import Statement
+
+if TYPE_CHECKING:
+    from confide.audit.judging import OneRun
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -63,6 +68,7 @@ class Run:
     budget: Budget | None
     dir: Path | None
     failed: str | None = None  # why there is no model
+    audit: OneRun | None = None  # what its canaries say, where it has some
 
     @property
     def examples_per_second(self) -> float:
@@ -134,6 +140,7 @@ def run(
     resume: bool = False,
     watch: Watch | None = None,
     taps: Sequence[str] = (),
+    audit: Planting | None = None,
 ) -> Run:
     """Train `method` on `data` dealt to `clients`, and state what was given away.
 
@@ -141,6 +148,7 @@ def run(
     (without). `out` is the run's directory; with `resume` the run that lies there goes on to the
     same bits as if it had never stopped. The seed is public and undoes the noise: a simulation.
     `taps` names observers (`device`, `server`, `world`) whose views are kept in the directory.
+    With `audit` the run holds canaries, and says what they tell about its statement.
     """
     if dtype not in DTYPES:
         raise ValueError(f"run: dtype = {dtype!r}, allowed are {' and '.join(DTYPES)}.")
@@ -148,6 +156,10 @@ def run(
     federation = dealt(data, clients, partition, seed, validation, public, method)
     module, named = built(model, federation.data, seed, norm, method)
     flat = Flat(module, DTYPES[dtype])
+    if audit is not None:
+        from confide.audit.planting import joined
+
+        federation, audit = joined(federation, audit, method, flat, rounds, budget)
     sizes = sizes_of(federation, flat.layers)
     if budget is not None and calibrate:
         method = calibrated(method, sizes, budget, rounds)
@@ -163,6 +175,12 @@ def run(
         strategy,
         *memory_for(books.plan, sizes, DTYPES[dtype]),
     )
+    sightings: Sightings | None = None
+    if audit is not None:
+        from confide.audit.planting import sown
+
+        canaries, odds = sown(books, federation, recipe, flat, audit)
+        recipe, sightings = replace(recipe, canaries=canaries), Sightings(canaries, odds)
     on_cuda = device != "cpu" and torch.cuda.is_available()
     for r, _ in books.plan:
         held_at = torch.device("cuda" if on_cuda else "cpu")
@@ -173,6 +191,8 @@ def run(
         progress = reached(directory, ledger, fingerprint) if resume else None
         progress = progress or Progress(flat.vector.clone(), np.zeros(sizes.clients, np.int64))
         recipe = with_memory(recipe, progress)
+        if sightings is not None:
+            sightings.kept = progress.sightings
         trainer = trainer_for(recipe, books.plan[0][0], sizes, device, workers)
         progress.move(trainer.device)
         every = evaluate_every or max(1, books.planned // 20)
@@ -185,6 +205,7 @@ def run(
             ledger=ledger,
             progress=progress,
             public=ServersRecords(recipe),
+            sightings=sightings,
             rounds=rounds,
             evaluate_every=every,
             taps=None if directory is None else open_taps(taps, directory.path, key, progress.t),
@@ -249,4 +270,13 @@ def result(
         budget=books.budget,
         dir=None if directory is None else directory.path,
         failed=None if failed is None else str(failed),
+        audit=None if loop.sightings is None else judged(loop, loop.sightings),
     )
+
+
+def judged(loop: Loop, sightings: Sightings) -> OneRun | None:
+    """What the canaries of the rounds that were made tell; None before the first of them."""
+    from confide.audit.judging import judge
+
+    p = loop.progress
+    return judge(loop.books, sightings, p.t, p.participations) if p.t else None

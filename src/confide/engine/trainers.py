@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from confide.data.dataset import Federation
 from confide.engine.ahead import Pool, cores
+from confide.engine.canaries import Canaries
 from confide.engine.client import Job, Workshop, work
 from confide.engine.flat import Flat
 from confide.engine.gradients import example_gradient_of, gradient_of
@@ -91,6 +92,7 @@ class Recipe:
     strategy: str = "auto"
     memory: Tensor | None = None
     remembered: Tensor | None = None
+    canaries: Canaries | None = None
 
     def workshop(self) -> Workshop:
         """Ready to train on this process's CPU."""
@@ -100,7 +102,14 @@ class Recipe:
         gradient = gradient_of(flat, loss, strategy)
         examples = example_gradient_of(flat, loss, strategy)
         return Workshop(
-            gradient, examples, loss, self.federation, self.key, self.memory, self.remembered
+            gradient,
+            examples,
+            loss,
+            self.federation,
+            self.key,
+            self.memory,
+            self.remembered,
+            self.canaries,
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from confide.data.settings import check_names, nearest, whole
 from confide.engine.calibrating import noise_field
+from confide.engine.canaries import Planting
 from confide.engine.rounds import Method, Round
 from confide.engine.spending import Budget
 from confide.methods.making import field_names, find, label, make
@@ -16,7 +17,7 @@ from confide.runfiles.parts import Data, Model, Running
 from confide.runfiles.typed import checked, fitted
 
 Table = Mapping[str, Any]
-TABLES = ("data", "model", "budget", "method", "run")
+TABLES = ("data", "model", "budget", "method", "run", "audit")
 TOP = ("methods", "seeds", "rounds", *TABLES)
 
 
@@ -32,6 +33,7 @@ class RunFile:
     budget: Budget | None = None
     method: Mapping[str, Table] = field(default_factory=dict[str, Table])  # by label
     run: Running = field(default_factory=Running)
+    audit: Planting | None = None
 
     @property
     def count(self) -> int:
@@ -75,7 +77,7 @@ class RunFile:
             out["seeds"] = list(self.seeds)
         if self.rounds is not None:
             out["rounds"] = self.rounds
-        for name in ("data", "model", "budget", "run"):
+        for name in ("data", "model", "budget", "run", "audit"):
             part = getattr(self, name)
             told = {} if part is None else filled(part)
             if told:
@@ -87,7 +89,7 @@ class RunFile:
 
 def filled(part: Any) -> dict[str, Any]:
     """The fields of a table that are not at their default, and the name of the data in any case."""
-    empty = type(part)() if not isinstance(part, Budget) else None
+    empty = type(part)() if not isinstance(part, Budget | Planting) else None
     return {
         f.name: value
         for f in dataclasses.fields(part)
@@ -116,6 +118,7 @@ def parse(raw: Table) -> RunFile:
         budget=part("[budget]", Budget, tables["budget"]) if "budget" in tables else None,
         method=method_tables(tables.get("method", {}), methods),
         run=part("[run]", Running, tables.get("run", {})),
+        audit=part("[audit]", Planting, tables["audit"]) if "audit" in tables else None,
     )
 
 

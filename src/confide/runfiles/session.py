@@ -177,6 +177,7 @@ def train(place: Place, data: Dataset, watch: Watch | None) -> Run:
             resume=True,
             watch=watch,
             taps=file.run.taps,
+            audit=file.audit,
         )
     except (ValueError, TypeError):
         if fresh and not (place.path / "private" / "ledger.sqlite").exists():
