@@ -1,5 +1,6 @@
 import math
 
+import dp_accounting as dp
 import numpy as np
 import pytest
 
@@ -137,6 +138,11 @@ def test_binomial_exact_alone_and_certified_together():
         StaircaseDpEvent(1.0, 0.4, 1.0, "l2", None),
         ApproximateDpEvent(0.1, 0.01),
         PoissonSampledDpEvent(0.1, OPEN),
+        PoissonSampledDpEvent(2.0, GaussianDpEvent(1.0)),
+        dp.DpEvent(),
+        dp.UnsupportedDpEvent(),
+        dp.SingleEpochTreeAggregationDpEvent(1.0, 3),
+        ComposedDpEvent([GaussianDpEvent(1.0), repeat(dp.UnsupportedDpEvent(), 2)]),
     ],
 )
 @pytest.mark.parametrize("accountant", ["auto", "pld", "rdp"])

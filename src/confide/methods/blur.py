@@ -46,17 +46,11 @@ class DPFedAvgBlurC(DPFedAvgC):
 
 
 @dataclass(frozen=True)
-class DPFedAvgBlurs(DPFedAvg):
+class DPFedAvgBlurs(DPFedAvgBlur):
     """As printed: with BLUR, each client keeps its largest p d coordinates before the clip."""
 
-    lam: float = 0.1
     p: float = 0.4
     name: ClassVar = "dp-fedavg-blurs"
-    paper: ClassVar = PAPER
-
-    def step(self) -> Step:
-        """The same steps."""
-        return Blur(self.eta, self.lam, self.C, self.momentum, self.decay)
 
     def sent(self, share: float, d: int) -> Stages:
         """Top-k first: the noise covers all d coordinates, so the choice does not show."""
@@ -64,17 +58,11 @@ class DPFedAvgBlurs(DPFedAvg):
 
 
 @dataclass(frozen=True)
-class DPFedAvgBlursC(DPFedAvgC):
+class DPFedAvgBlursC(DPFedAvgBlurC):
     """Corrected: Poisson cohorts, and noise once on all coordinates of the sum."""
 
-    lam: float = 0.1
     p: float = 0.4
     name: ClassVar = "dp-fedavg-blurs-c"
-    paper: ClassVar = PAPER
-
-    def step(self) -> Step:
-        """The same steps."""
-        return Blur(self.eta, self.lam, self.C, self.momentum, self.decay)
 
     def before(self, past: Past) -> Stages:
         """Top-k before the clip."""

@@ -12,7 +12,7 @@ from typing import ClassVar
 from confide.aggregates import MeanOfPresent
 from confide.cohorts import Epoch, Fixed
 from confide.engine.rounds import Local, Past, Round
-from confide.local import SGD
+from confide.local import SGD, Step
 from confide.methods.setting import Setting, wholes
 
 
@@ -39,6 +39,10 @@ class FedAvg:
             return None
         return Round(
             cohort=Fixed(self.m),
-            local=Local(SGD(self.eta), self.E, Epoch(self.B, partial=True)),
+            local=Local(self.step(), self.E, Epoch(self.B, partial=True)),
             aggregate=MeanOfPresent(),
         )
+
+    def step(self) -> Step:
+        """Plain descent."""
+        return SGD(self.eta)
