@@ -44,7 +44,8 @@ class Statement:
         """The whole statement in sentences."""
         lines = [
             f"{self.rounds} rounds, {self.sizes.clients} clients with at least "
-            f"{self.sizes.records} records each, {self.sizes.dim} parameters.",
+            f"{self.sizes.records} records each, {self.sizes.dim} parameters. These numbers are "
+            "public: rates and divisors that follow them are the same with and without a unit.",
             *self.noise,
             *(cell.words() for cell in self.cells),
             "Settings chosen by looking at several runs or at held-out accuracy are not covered.",

@@ -185,3 +185,14 @@ def test_both_looks_at_a_batch_and_every_step_are_paid_for(
         most = max(most, worst)
     if cell.relation == "add-remove":
         assert most > 0.98 * DELTA, "and no more than that"
+
+
+def test_a_rate_that_follows_the_number_of_records_needs_that_number_to_be_public() -> None:
+    """With one record less, and a rate made of what is left, the row would not be true."""
+    settings = {"T": 1, "m": 1, "C": 1.0, "sigma": 1.0, "L": 1, "B": 1}
+    two, found = stated("rdp-pfl-c", Sizes(1, 2, (1,)), **settings)
+    one, _ = stated("rdp-pfl-c", Sizes(1, 1, (1,)), **settings)
+    epsilon = found.cell("record", "server").epsilon
+    assert delta(batch(two, [5.0, 5.0], 2), batch(two, [5.0], 2), 1, epsilon) <= WRONG
+    assert delta(batch(two, [-5.0, 5.0], 2), batch(one, [5.0], 2), 1, epsilon) > 2 * DELTA
+    assert "These numbers are public" in found.words()
