@@ -74,6 +74,13 @@ def test_methods_that_prove_nothing_are_shown_to_leak() -> None:
     assert "nothing is claimed, and it leaks" in found.worst.words()
 
 
+def test_raw_fields_are_shown_in_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "dp-fedags", "--seconds", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert "not hidden: `loss` leaves each client without noise; the server sees each." in shown
+    assert "infinite: nothing has been done to hide it" in shown
+
+
 def test_what_would_have_been_caught_grows_with_the_draws() -> None:
     few, many = caught(4.0, 1e-5, 500, 14), caught(4.0, 1e-5, 20_000, 14)
     assert many is not None and many <= 0.2

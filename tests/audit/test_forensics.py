@@ -28,7 +28,7 @@ from confide.cohorts import All, Fixed, Spaced
 from confide.engine import client as clients
 from confide.engine.adapting import planned
 from confide.engine.publishing import Publisher
-from confide.engine.rounds import Local, Method, Past, Round
+from confide.engine.rounds import Local, Method, Past, Round, Upload
 from confide.local import SGD
 from confide.methods import CATALOGUE
 from confide.methods.making import make
@@ -74,9 +74,14 @@ class Steps:
         return None if past.t == self.T else r
 
 
+SHARE = {"sure": 0.001 / 15, "likely": 0.05 / 15}
+"""The levels that an audit leaves to its forensics: they are one of its tests, of 15 or more."""
+
+
 def looked_at(method: Method, seed: int = 0) -> Forensics:
     show = Rehearsal.of(method, 6, Key.from_seed(0))
-    return forensics(method, planned(method, show.plan, show.sizes), clients=6, seed=seed)
+    statement = planned(method, show.plan, show.sizes)
+    return forensics(method, statement, clients=6, seed=seed, **SHARE)
 
 
 def kinds(found: Forensics) -> set[str]:
@@ -132,6 +137,29 @@ def test_noise_that_is_what_it_says_is_not_accused(name: str) -> None:
 def test_the_same_seed_finds_the_same() -> None:
     first, second = (looked_at(RIGHT["uploaded"], 4) for _ in range(2))
     assert replace(first, seconds=0) == replace(second, seconds=0)
+
+
+@dataclass(frozen=True)
+class AtLast:
+    """Another round at the end."""
+
+    last: Stage
+    loss: bool = False
+
+    def round(self, past: Past) -> Round | None:
+        noise = Upload((Clip(1.0), Gaussian(STD) if past.t < 3 else self.last))
+        uploads = {"update": noise}
+        if self.loss and past.t == 3:
+            uploads["loss"] = Upload((), length=1, data="train")
+        return None if past.t == 4 else Round(cohort=All(), upload=uploads)
+
+
+def test_what_is_wrong_in_the_last_round_alone_is_found() -> None:
+    quieter = looked_at(AtLast(Weak(STD, 0.9)))
+    assert any("round 3, has 0.89" in fault.words for fault in quieter.faults), quieter.faults
+    assert kinds(looked_at(AtLast(SeedZero(STD)))) >= {"frozen", "seed"}
+    leaks = looked_at(AtLast(Gaussian(STD), loss=True))
+    assert "`loss` leaves each client without noise" in str(leaks.faults)
 
 
 # The engine's own faults ------------------------------------------------------------------------
@@ -262,6 +290,6 @@ def test_no_method_of_the_list_is_accused(name: str) -> None:
     method: Any = make(name, {})
     show = Rehearsal.of(method, type(method).setting.clients, Key.from_seed(0))
     statement = planned(method, show.plan, show.sizes)
-    found = forensics(method, statement, clients=show.sizes.clients)
+    found = forensics(method, statement, clients=show.sizes.clients, **SHARE)
     assert found.verdict == "pass", found.faults
     assert found.fields and all(fault.kind == "message" for fault in found.faults)

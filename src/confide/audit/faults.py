@@ -17,6 +17,7 @@ SEERS = {
 }
 """Whose rows of the statement rest on noise at this place."""
 LEVELS = ("fail", "warn", "told")
+ONCE = ("scale", "reuse", "frozen")
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def told_once(faults: Sequence[Fault]) -> Iterator[Fault]:
     known: set[tuple[str, str]] = set()
     for fault in sorted(faults, key=lambda f: LEVELS.index(f.level)):
         about = fault.kind, fault.words.partition(" at ")[0]
-        if fault.kind in ("scale", "reuse") and about in known:
+        if fault.kind in ONCE and about in known:
             continue
         known.add(about)
         yield fault

@@ -7,7 +7,7 @@ are looked at; nothing is trained for the purpose, and nothing is estimated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from time import perf_counter
@@ -24,6 +24,7 @@ from confide.audit.message import Field
 from confide.audit.rehearsal import Call, Rehearsal, Seen
 from confide.audit.residuals import Draw, Seat, Test, by_seat, draws, every_test, told
 from confide.audit.sources import (
+    gaps,
     global_states,
     grid_of,
     key_faults,
@@ -110,22 +111,22 @@ def looked_at(
     show = Rehearsal.of(method, clients, key)
     turns = (0, 1) if show.rounds < 4 else (0, 1, show.rounds - 1)
     before = global_states()
-    runs = [list(show.play(run, turns if run < 2 else (0,))) for run in range(KEYS)]
+    runs = [list(show.play(run, turns)) for run in range(KEYS)]
     drawn_from = moved(before, global_states())
     calls = list(show.notes.calls)
     faults = [*ran(runs, calls, statement), *generators(show, runs[0][0], drawn_from, statement)]
-    other = next(show.play(KEYS, (0,), other=True))
+    others = {seen.t: seen for seen in show.play(KEYS, tuple({0, turns[-1]}), other=True)}
     noisy = [call for call in calls if is_noise(call.stage, call.given.numel())]
-    firsts = first_calls(noisy)
+    kinds = kinds_of(noisy)
     coins = np.random.default_rng(key.stream(0, None, "coins").uint64(4))
     found = draws(noisy, coins)
-    found += draws(replayed(show, firsts, found), coins)
+    found += draws(replayed(show, kinds, found), coins)
     tests = list(every_test(found, show.sizes.layers, REPLAYS))
     faults += refuted(tests, statement, sure, likely)
-    faults += frozen(found, firsts, statement)
-    faults += sources(firsts, key, statement)
+    faults += frozen(found, kinds, statement)
+    faults += sources(kinds, key, statement)
     faults += [Fault("key", words, against(statement, SEERS["batch"])) for words in key_faults()]
-    fields = tuple(message.fields_of([run[0] for run in runs], other, statement))
+    fields = message.fields_of(at_turns(runs, others), statement)
     faults += [
         Fault("message", field.fault, "fail" if field.against else "told")
         for field in fields
@@ -134,12 +135,22 @@ def looked_at(
     return Forensics(
         faults=tuple(told_once(faults)),
         fields=fields,
-        grids=tuple(grid_words(firsts)),
+        grids=tuple(dict.fromkeys(grid_words(kinds))),
         tests=len(tests),
         draws=sum(len(one.scores) for one in found),
         power=power(found, len(tests), sure),
         seconds=0.0,
     )
+
+
+def at_turns(
+    runs: Sequence[Sequence[Seen]], others: Mapping[int, Seen]
+) -> list[tuple[list[Seen], Seen]]:
+    """The first and the last of the rounds: under every key, and on other records."""
+    return [
+        ([seen for run in runs for seen in run if seen.t == t], other)
+        for t, other in others.items()
+    ]
 
 
 # Where the noise comes from ---------------------------------------------------------------------
@@ -168,17 +179,17 @@ def generators(
             yield Fault("generator", f"{words}: not all of its noise is the key's", level)
 
 
-def first_calls(calls: Sequence[Call]) -> list[Call]:
-    """One call of each stage."""
-    found: dict[Seat, Call] = {}
+def kinds_of(calls: Sequence[Call]) -> list[Call]:
+    """One call of each stage, and of each form that it has in other rounds or for other clients."""
+    found: dict[tuple[Seat, str], Call] = {}
     for call in calls:
-        found.setdefault(call.seat, call)
+        found.setdefault((call.seat, repr(call.stage)), call)
     return list(found.values())
 
 
-def sources(firsts: Sequence[Call], key: Key, statement: Statement) -> Iterator[Fault]:
+def sources(kinds: Sequence[Call], key: Key, statement: Statement) -> Iterator[Fault]:
     """What each stage reads, and on what grid its results lie."""
-    for call in firsts:
+    for call in kinds:
         level = against(statement, SEERS[call.place])
         where = told(call.seat, type(call.stage).__name__)
         if isinstance(call.stage, Correlated):
@@ -195,28 +206,28 @@ def sources(firsts: Sequence[Call], key: Key, statement: Statement) -> Iterator[
             yield Fault("lattice", f"{where} {words} real arithmetic", level)
 
 
-def grid_words(firsts: Sequence[Call]) -> Iterator[str]:
+def grid_words(kinds: Sequence[Call]) -> Iterator[str]:
     """What is found about the values that each noise can lead to."""
-    for call in firsts:
+    for call in kinds:
         grid, where = grid_of(call), told(call.seat, type(call.stage).__name__)
         if grid is not None:
             yield f"{where}: on a grid of {grid:.3g}, whatever it is given"
         elif is_continuous(call.stage, call.given.numel()):
-            kind = str(call.came.dtype).removeprefix("torch.")
+            kind, (least, most) = str(call.came.dtype).removeprefix("torch."), gaps(call)
             yield (
-                f"{where}: {kind} values without a grid; which of them can come out depends on "
-                "what it is given, and the statement assumes real arithmetic"
+                f"{where}: {kind} values {least:.2g} to {most:.2g} apart, so which of them can "
+                "come out hangs on what it is given; the statement assumes real arithmetic"
             )
 
 
 # Tests ------------------------------------------------------------------------------------------
 
 
-def replayed(show: Rehearsal, firsts: Sequence[Call], found: Sequence[Draw]) -> list[Call]:
+def replayed(show: Rehearsal, kinds: Sequence[Call], found: Sequence[Draw]) -> list[Call]:
     """Stages that added few numbers work again on the same vector until there are enough."""
     notes, written, have = show.notes, len(show.notes.calls), by_seat(found)
-    for call in firsts:
-        mine = have.get(call.seat)
+    for call in kinds:
+        mine = have.pop(call.seat, None)
         if mine is None or isinstance(call.stage, Correlated):
             continue
         missing = ENOUGH - sum(len(one.scores) for one in mine)
@@ -242,18 +253,21 @@ def refuted(
             yield Fault(test.kind, f"{test.words}, at level {likely:g}", "warn")
 
 
-def frozen(found: Sequence[Draw], firsts: Sequence[Call], statement: Statement) -> Iterator[Fault]:
-    """Coordinates to which continuous noise adds the same thing every time."""
-    continuous = {c.seat for c in firsts if is_continuous(c.stage, c.given.numel())}
-    for seat, mine in by_seat([one for one in found if one.run < REPLAYS]).items():
-        if seat not in continuous or len(mine) < KEYS:
-            continue
-        stack = np.stack([one.scores for one in mine])
+def frozen(found: Sequence[Draw], kinds: Sequence[Call], statement: Statement) -> Iterator[Fault]:
+    """Entries to which continuous noise adds the same thing under every key."""
+    continuous = {c.seat for c in kinds if is_continuous(c.stage, c.given.numel())}
+    turns: dict[tuple[object, ...], list[Draw]] = {}
+    for one in found:
+        if one.run < KEYS and one.seat in continuous:
+            turns.setdefault((one.seat, one.t, one.client, one.times), []).append(one)
+    for mine in turns.values():
+        stack, one = np.stack([draw.scores for draw in mine]), mine[0]
         still = int((stack == stack[0]).all(0).sum())
-        if still:
-            words = f"{told(seat, mine[0].name)} is the same every time in {still} of its "
-            words += f"{stack.shape[1]} coordinates"
-            yield Fault("frozen", words, against(statement, SEERS[seat[0]]))
+        if still and len(mine) == KEYS:
+            who = "the server" if one.client is None else f"client {one.client}"
+            words = f"{told(one.seat, one.name)} adds the same under every key to {still} of "
+            words += f"{stack.shape[1]} entries (round {one.t}, {who})"
+            yield Fault("frozen", words, against(statement, SEERS[one.seat[0]]))
 
 
 def power(found: Sequence[Draw], tests: int, sure: float) -> str:

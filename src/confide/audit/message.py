@@ -80,7 +80,20 @@ class Copies:
         return key, records
 
 
-def fields_of(runs: Sequence[Seen], others: Seen, statement: Statement) -> Iterator[Field]:
+def fields_of(
+    turns: Sequence[tuple[Sequence[Seen], Seen]], statement: Statement
+) -> tuple[Field, ...]:
+    """Every field once, as it is in the round in which it says most."""
+    found: dict[tuple[str, str], Field] = {}
+    for runs, other in turns:
+        for field in fields_at(runs, other, statement):
+            known = found.setdefault((field.name, field.seen_by), field)
+            if (bool(field.fault), field.raw) > (bool(known.fault), known.raw):
+                found[field.name, field.seen_by] = field
+    return tuple(found.values())
+
+
+def fields_at(runs: Sequence[Seen], others: Seen, statement: Statement) -> Iterator[Field]:
     """Every field; `runs` are one round under several noise keys, `others` one on other records."""
     r = runs[0].round
     for name in dict.fromkeys(n for one in (*runs, others) for m in one.sent.values() for n in m):

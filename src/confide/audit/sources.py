@@ -152,6 +152,12 @@ def off_grid(call: Call, key: Key) -> str:
     return f"leaves values between the points of its grid of {grid:.3g}"
 
 
+def gaps(call: Call) -> tuple[float, float]:
+    """The least and the largest distance of two neighbouring values where the results lie."""
+    apart = np.spacing(np.abs(call.came.numpy()))
+    return float(apart.min()), float(apart.max())
+
+
 # The key ----------------------------------------------------------------------------------------
 
 
