@@ -5,6 +5,8 @@ import os
 import pytest
 from hypothesis import settings
 
+from scoring import planted, score
+
 # Other work may share the machine, so no example has a deadline.
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None)
@@ -38,7 +40,11 @@ def pytest_testnodedown(node):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """Say it: nothing is left out silently."""
+    """Say what was left out, and how many planted bugs were found by what."""
+    stats = terminalreporter.stats
+    if found := planted([*stats.get("passed", []), *stats.get("failed", [])]):
+        for line in score(found):
+            terminalreporter.write_line(line)
     if left_out := config.stash.get(_LEFT_OUT, 0):
         terminalreporter.write_line(
             f"{left_out} tests of real data left out: CONFIDE_DATA is not set."

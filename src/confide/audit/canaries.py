@@ -27,7 +27,8 @@ def canaries(layers: tuple[int, ...], length: float) -> Iterator[Canary]:
     One coordinate in the first and in the last layer; all of them; the first quarter; every layer
     at full length by itself, which only a clip over all of them shortens; far too long, which a
     clip must shorten; far too short for any threshold; no number at all, which no clip measures.
-    One against another shows what depends on where a vector is large, and not on its sign.
+    One against another shows what depends on where a vector is large, and not on its sign; one
+    against nothing, what depends on its length.
     """
     d = sum(layers)
     dirac = torch.zeros(d, dtype=torch.float64)
@@ -39,10 +40,11 @@ def canaries(layers: tuple[int, ...], length: float) -> Iterator[Canary]:
     few[: max(1, d // 4)] = 1 / sqrt(max(1, d // 4))
     each = torch.cat([torch.ones(n, dtype=torch.float64) / sqrt(n) for n in layers])
     yield Canary("one coordinate", length * dirac)
-    yield Canary("not a number", torch.full_like(dirac, torch.nan), torch.zeros_like(dirac))
+    yield Canary("not a number", torch.full_like(dirac, torch.nan))
     if d == 1:
         yield Canary("oversize", OVERSIZE * length * dirac)
         return
+    yield Canary("dense against nothing", length * dense, torch.zeros_like(dense))
     yield Canary("one coordinate against the last", length * dirac, length * last)
     yield Canary("the last coordinate", length * last)
     yield Canary("dense", length * dense)

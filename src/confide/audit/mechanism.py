@@ -92,26 +92,23 @@ def findings(
 def families(target: Target) -> list[Canary]:
     """The canaries of the longest vector; the others follow it.
 
-    Two vectors of equal length are neighbours only where one may replace the other.
+    Two vectors are neighbours only where one may replace the other; else the other is nothing.
     """
     longest = max(target.lengths.values(), key=sum)
     replaced = target.relation is Relation.REPLACE_ONE
-    return [
-        canary
-        for canary in canaries(longest, target.bound)
-        if replaced or canary.other is None or not canary.other.any()
-    ]
+    return [c for c in canaries(longest, target.bound) if replaced or c.other is None]
 
 
 def worlds(target: Target, canary: Canary) -> tuple[Vectors, Vectors | None]:
-    """The two worlds that the claim compares."""
+    """The two worlds that the claim compares; the opposite of no number is nothing."""
     here = vectors(target, canary.vector)
     if target.relation is Relation.ADD_REMOVE:
         return here, None
     if canary.other is not None:
         return here, vectors(target, canary.other)
-    opposite = -1.0 if target.relation is Relation.REPLACE_ONE else 0.0
-    return here, {name: opposite * vector for name, vector in here.items()}
+    if target.relation is Relation.REPLACE_ONE:
+        return here, {name: -vector.nan_to_num() for name, vector in here.items()}
+    return here, {name: torch.zeros_like(vector) for name, vector in here.items()}
 
 
 def vectors(target: Target, canary: torch.Tensor) -> dict[str, torch.Tensor]:

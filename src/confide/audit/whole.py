@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import Any
 
 from confide.accounting.relations import Refused
+from confide.audit.accounts import Accounts, accounts
 from confide.audit.forensics import Forensics, forensics
 from confide.audit.mechanism import (
     LEAST_DRAWS,
@@ -28,6 +29,8 @@ from confide.statements import Statement
 LAYERS = (32,) * 8
 """Few enough coordinates for thousands of draws, in layers enough for a fault in one of them."""
 DELTA = 1e-5
+SAMPLERS = 2
+"""Of a round: the cohort's and the batches'."""
 WORST = {"fail": 0, "warn": 1, "pass": 2}
 
 
@@ -39,6 +42,7 @@ class Audit:
     statement: Statement
     releases: tuple[Release, ...]
     noise: Forensics
+    accounts: Accounts
     seconds: float
 
     @property
@@ -54,7 +58,8 @@ class Audit:
     @property
     def verdict(self) -> str:
         """`fail`, `warn` or `pass`."""
-        return min(self.worst.verdict, self.noise.verdict, key=WORST.__getitem__)
+        told = (self.worst.verdict, self.noise.verdict, self.accounts.verdict)
+        return min(told, key=WORST.__getitem__)
 
     def row(self) -> dict[str, Any]:
         """The JSON object of the contract."""
@@ -72,9 +77,11 @@ class Audit:
             "faults": [
                 *(one.words() for one in self.releases if one.verdict != "pass"),
                 *(fault.words for fault in self.noise.faults),
+                *self.accounts.faults,
             ],
             "releases": [one.row() for one in self.releases],
             "noise": self.noise.row(),
+            "accounts": self.accounts.row(),
             "statement": self.statement.rows(),
         }
 
@@ -98,11 +105,11 @@ def audit(
     plan = unrolled(method, small)
     if not plan:
         raise Refused(f"{type(method).__name__}: it has no rounds, so there is nothing to audit.")
-    found: list[Target] = []
-    for r in edges([r for r, _ in plan]):
-        found += list(targets(r, small))
+    both = edges([r for r, _ in plan])
+    found: list[Target] = [target for r in both for target in targets(r, small)]
     key = Key.from_seed(seed)
-    tests = 2 * sum(len(families(target)) for target in found) + 1  # all forensics are one
+    # All forensics are one test.
+    tests = 2 * sum(len(families(target)) for target in found) + SAMPLERS * len(both) + 1
     effort = Effort(seconds, draws).shared(len(found))
     releases: list[Release] = []
     for number, target in enumerate(found):
@@ -120,6 +127,7 @@ def audit(
             )
         )
     statement = planned(method, plan, small)
+    added_up = accounts(plan, small, statement, both, key, tests)
     noise = forensics(
         method,
         statement,
@@ -129,7 +137,7 @@ def audit(
         likely=LIKELY / tests,
     )
     took = perf_counter() - began
-    return Audit(type(method).__name__, statement, tuple(releases), noise, took)
+    return Audit(type(method).__name__, statement, tuple(releases), noise, added_up, took)
 
 
 def small_sizes(method: Method) -> Sizes:

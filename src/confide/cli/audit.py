@@ -59,20 +59,24 @@ def show(answer: dict[str, Any]) -> None:
     """A table of the releases, then the verdict."""
     screen = console()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("release", "about one", "seen by", "claimed ε", "at least", "draws", "verdict"):
-        table.add_column(
-            name, justify="right" if name in ("claimed ε", "at least", "draws") else "left"
-        )
+    numbers = ("claimed ε", "at least, 95 %", "estimate, 99.9 %", "draws")
+    for name in ("release", "about one", "seen by", *numbers, "verdict"):
+        table.add_column(name, justify="right" if name in numbers else "left")
     for one in answer["releases"]:
         table.add_row(
             one["release"], one["unit"], one["observer"], bound(one["claimed"], 3),
-            f"{one['lower_bound']:.3g}", f"{one['draws']:,}",
+            f"{one['lower_bound']:.3g}", f"{one['estimate']:.3g}", f"{one['draws']:,}",
             Text(one["verdict"], style=COLOURS[one["verdict"]]),
         )  # fmt: skip
     screen.print(table)
     for one in answer["releases"]:
         screen.print(f"{one['release']}: {one['words']}.", highlight=False)
     show_message(screen, answer["noise"])
+    told = [
+        one for one in answer["accounts"]["rows"] if one["at_least"] or one["verdict"] == "fail"
+    ]
+    for one in (*told, *answer["accounts"]["drawn"]):
+        screen.print(f"Accounts: {one['words']}.", highlight=False)
     verdict = Text(answer["verdict"].upper(), style=COLOURS[answer["verdict"]])
     screen.print(
         verdict, Text(f"after {answer['seconds']:.0f} s, claims at δ = 1e-05 for one round")
