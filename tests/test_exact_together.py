@@ -1,4 +1,4 @@
-"""Two vectors under one coin, and two rounds that are not alike, against their exact laws."""
+"""Two vectors of one coin, rounds that are not alike, all of a client's records: exact laws."""
 
 from itertools import product
 from random import Random
@@ -6,16 +6,18 @@ from random import Random
 import numpy as np
 import pytest
 
+import exact_laws
 from confide.accounting.relations import Refused
 from confide.aggregates import Mean, MeanOfPresent
 from confide.channels import Each, Shuffle, Sum
-from confide.cohorts import All, Cohort, Fixed, Poisson
+from confide.cohorts import All, Cohort, Epoch, Fixed, Poisson
 from confide.engine.client import Outcome
-from confide.engine.rounds import Round, Sizes, Upload
+from confide.engine.rounds import Local, Round, Sizes, Upload
+from confide.local import SGD
 from confide.statements import state
 from exact_laws import PLACES, Law, draws, placed, point, through, total
 from test_exact_aggregates import seen_by_server, seen_by_world
-from test_exact_laws import DELTA, WRONG, some_stages, worst
+from test_exact_laws import DELTA, FAR, WRONG, some_stages, worst
 
 
 def beside(done: Outcome) -> object:
@@ -104,6 +106,48 @@ def test_two_rounds_that_are_not_alike_add_up(seed: int) -> None:
                 cell, lambda v, law=law: np.outer(*(law(r, v) for r in pair)), pick, units, 1
             )
             assert seen <= WRONG, (cell, pair)
+
+
+def all_batches(local: Local, values: list[float]) -> Law:
+    """The noisy batches of one client, each told apart."""
+    m = local.sampler.m if isinstance(local.sampler, Epoch) else 0
+    if m:
+        ends = range(m, len(values) + 1, m)
+        chosen = [[(1.0, tuple(range(end - m, end)))] for end in ends]
+    else:
+        chosen = [draws(local.sampler, len(values))]  # pyright: ignore[reportArgumentType]
+    out = np.ones(1)
+    for ways in chosen:
+        law = 0 * point(0.0)
+        for chance, who in ways:
+            sent = through(local.batch, total(local.example, [values[k] for k in who]))
+            by = max(len(who), 1) if isinstance(local.average, MeanOfPresent) else 1
+            law = law + chance * placed(PLACES / by, sent)
+        out = np.outer(out, law).ravel()
+    return out
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_client_all_of_whose_records_change_is_covered(seed: int) -> None:
+    pick = Random(4000 + seed)
+    least = pick.choice([1, 2])
+    most = pick.choice([least, 3])
+    sampler = pick.choice([All(), Poisson(0.3), Poisson(1.0), Fixed(1), Fixed(least), Epoch(1)])
+    local = Local(
+        SGD(1.0), 1, sampler,
+        example=some_stages(pick, 3, publish=False), batch=some_stages(pick, 2, publish=True),
+        average=pick.choice([MeanOfPresent(), Mean(1.0)]),
+    )  # fmt: skip
+    sizes = Sizes(1, least, (1,), most)
+    cell = state([(Round(All(), local), 1)], sizes, delta=DELTA).cell("client", "server")
+    if cell.epsilon > 300 or (isinstance(sampler, Epoch) and most > 2):
+        return  # more than the grid of these laws holds
+    for n, value in product({least, most}, (FAR, 0.5)):
+        # Poisson batches hide how many records there are; any others need it to be public.
+        for others in {least, most} if isinstance(sampler, Poisson) else {n}:
+            for other in (-FAR, 0.0):
+                p, q = (all_batches(local, v) for v in ([value] * n, [other] * others))
+                assert exact_laws.delta(p, q, cell.epsilon) <= WRONG, (cell, local)
 
 
 def test_the_laws_hold_all_of_their_mass() -> None:
