@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from confide.engine.ahead import Ahead, Pool, ahead_of, values
+from confide.engine.ahead import Ahead, ahead_of, values
+from confide.engine.pool import Pool
 from confide.randomness import Key
 from confide.randomness.streams import BLOCK, GROUP
 from confide.stages import Clip, Gaussian, Laplace

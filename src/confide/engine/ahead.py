@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -14,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from confide.engine.pool import Begun, Part, Pool
 from confide.randomness import Stream
 from confide.randomness.streams import GROUP, WORD_BYTES, Shape, count_of
 from confide.stages import Clip, ClipLayers, Gaussian
@@ -21,51 +19,6 @@ from confide.stages.normal import words_of
 from confide.stages.stage import Shared, Stage
 
 T = TypeVar("T")
-Part = Callable[[], object]
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-class Pool(ThreadPoolExecutor):
-    """Threads that work while the one that made them does, and then together with it."""
-
-    def __init__(self, threads: int) -> None:
-        """So many, besides the one that waits for them."""
-        super().__init__(threads)
-        self.threads = threads
-
-    def begin(self, parts: Sequence[Part]) -> Begun:
-        """Let every thread take part after part; each is done once."""
-        left = deque(parts)
-        return Begun(self, left, min(self.threads, len(left)))
-
-
-class Begun:
-    """Parts of a work, done by whichever thread is free."""
-
-    def __init__(self, pool: Pool, left: deque[Part], threads: int) -> None:
-        """The threads begin."""
-        self._left = left
-        self._others = [pool.submit(self._work) for _ in range(threads)]
-
-    def finish(self) -> None:
-        """Do what nobody has begun, and wait for the rest."""
-        self._work()
-        for other in self._others:
-            other.result()
-
-    def _work(self) -> None:
-        while True:
-            try:
-                part = self._left.popleft()
-            except IndexError:
-                return
-            part()
 
 
 class Ahead(Generic[T]):

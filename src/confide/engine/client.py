@@ -18,10 +18,11 @@ from torch import Tensor
 
 from confide.cohorts import Epoch, Fixed
 from confide.data.dataset import Federation
-from confide.engine.ahead import Pool, ahead_of
+from confide.engine.ahead import ahead_of
 from confide.engine.canaries import Canaries
 from confide.engine.gradients import ExampleGradient, Gradient
 from confide.engine.outcomes import Outcome, quantity
+from confide.engine.pool import Pool
 from confide.engine.rounds import Local, Round
 from confide.local import SGD, Course
 from confide.losses import Loss

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from confide.engine.ahead import Pool, cores
 from confide.engine.client import Job, Workshop, is_clip
 from confide.engine.compiling import CompiledSums
 from confide.engine.crew import Crew, Table
 from confide.engine.flat import Flat
 from confide.engine.gradients import example_gradient_of, gradient_of
 from confide.engine.gradients.clipping import Bound, groups_of
+from confide.engine.pool import Pool, cores
 from confide.engine.room import Room
 from confide.engine.rounds import Local
 from confide.engine.rows import VECTORISED, Courses, move, remembered

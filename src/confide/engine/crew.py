@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.func import vmap
 
-from confide.engine.ahead import Ahead, Part, Pool, ahead_of, noise_of
+from confide.engine.ahead import Ahead, ahead_of, noise_of
 from confide.engine.client import (
     Job,
     Streams,
@@ -28,6 +28,7 @@ from confide.engine.client import (
 )
 from confide.engine.gradients.clipping import NOTHING, Bound, clip_row, norms_of
 from confide.engine.outcomes import Outcome, quantity
+from confide.engine.pool import Part, Pool
 from confide.engine.rounds import Local, Round
 from confide.engine.rows import seeds
 from confide.engine.sums import Picked

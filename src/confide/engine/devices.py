@@ -7,7 +7,7 @@ from difflib import get_close_matches
 import torch
 
 from confide.engine import spending
-from confide.engine.ahead import cores
+from confide.engine.pool import cores
 from confide.engine.rounds import Round, Sizes
 from confide.engine.trainers import Recipe, Trainer
 from confide.engine.ways import WAYS

@@ -16,12 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from confide.data.dataset import Federation
-from confide.engine.ahead import Pool, cores
 from confide.engine.canaries import Canaries
 from confide.engine.client import Job, Workshop, work
 from confide.engine.flat import Flat
 from confide.engine.gradients import example_gradient_of, gradient_of
+from confide.engine.gradients.halves import Halves
 from confide.engine.overheard import overheard
+from confide.engine.pool import Pool, cores
 from confide.engine.ways import WAYS
 from confide.losses import LOSSES
 from confide.randomness import Key
@@ -121,6 +122,8 @@ class InProcess:
         self._shop, self.device = recipe.workshop(), torch.device("cpu")
         self._pool = Pool(max(1, cores() - 1))
         self._shop.pool = self._pool
+        if isinstance(self._shop.examples, Halves):
+            self._shop.examples.pool = self._pool
         self.words = f"one process, {strategy_words(self._shop)}"
 
     def train(self, job: Job, clients: Sequence[int]) -> Iterator[Mapping[str, Tensor]]:

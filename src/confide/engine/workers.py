@@ -15,7 +15,7 @@ import sys
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from math import ceil, prod
+from math import prod
 from multiprocessing.connection import Connection, wait
 from types import ModuleType
 from typing import Any, Literal
@@ -116,8 +116,7 @@ class Workers:
                 self._send(pipe, ("round", (job.t, job.round, sent, job.inside)))
             except CANNOT_TRAVEL as why:
                 raise cannot_travel(str(why)) from why
-        size = min(self._rows, max(1, ceil(len(clients) / (8 * self._count))))
-        chunks = [clients[i : i + size] for i in range(0, len(clients), size)]
+        chunks = chunks_of(clients, self._count, self._rows)
         for slot, answer in self._in_order([("train", chunk) for chunk in chunks]):
             yield from self._unpacked(slot, answer)
 
@@ -148,9 +147,11 @@ class Workers:
         busy: dict[Connection, list[tuple[int, int]]] = {pipe: [] for pipe in self._pipes}
         handed, due = 0, 0
         while due < len(tasks):
-            # A second task waits at each worker, so that it never idles for a message.
             for pipe in sorted(self._pipes, key=lambda p: len(busy[p])):
-                if handed < len(tasks) and free and len(busy[pipe]) < 2:
+                # A second task waits at each worker, so that it never idles for a message; the
+                # last ones go to whoever is free first.
+                most = 2 if handed < len(tasks) - self._count else 1
+                if handed < len(tasks) and free and len(busy[pipe]) < most:
                     slot = free.pop()
                     self._send(pipe, (tasks[handed][0], (tasks[handed][1], slot)))
                     busy[pipe].append((handed, slot))
@@ -204,6 +205,17 @@ class Workers:
             for name, shape in layout:
                 vectors[name], values = values[: prod(shape)].view(shape), values[prod(shape) :]
             yield vectors
+
+
+def chunks_of(clients: Sequence[int], workers: int, most: int) -> list[Sequence[int]]:
+    """Large ones first, single clients at the end, so that all workers finish together."""
+    chunks: list[Sequence[int]] = []
+    start = 0
+    while start < len(clients):
+        size = max(1, min(most, (len(clients) - start) // (4 * workers)))
+        chunks.append(clients[start : start + size])
+        start += size
+    return chunks
 
 
 def share(recipe: Recipe) -> None:

@@ -8,9 +8,10 @@ from torch import nn
 
 from confide.engine.flat import Flat
 from confide.engine.gradients.autograd import Autograd
-from confide.engine.gradients.bookkeeping import Bookkeeping, separable
+from confide.engine.gradients.bookkeeping import separable
 from confide.engine.gradients.byhand import ByHand, chained
 from confide.engine.gradients.dropout import install
+from confide.engine.gradients.halves import Halves
 from confide.engine.gradients.plain import Plain
 from confide.engine.gradients.protocol import ExampleGradient, Gradient
 from confide.engine.gradients.vmapped import Vmapped
@@ -59,7 +60,7 @@ def example_gradient_of(
         )
     if strategy == "vmap" or not known:
         return Vmapped(flat, function)
-    return Bookkeeping(flat, function)
+    return Halves(flat, function)
 
 
 def flat_of(model: nn.Module | Flat) -> Flat:

@@ -59,6 +59,10 @@ class Bookkeeping:
         """Start the dropout masks anew."""
         self._masks.seed(seed)
 
+    def follow(self, other: Bookkeeping, first: int) -> None:
+        """Take the masks of another one's next batch, from this row on."""
+        self._masks.follow(other._masks, first)
+
     def clipped(self, w: Tensor, x: Tensor, y: Tensor, stage: Bound) -> Tensor:
         """The sum of the clipped gradients, in a buffer that the next call reuses."""
         groups = self._groups_of(stage)

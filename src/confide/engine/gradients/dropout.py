@@ -22,13 +22,18 @@ class Masks:
     """The state that the dropout layers of one model share."""
 
     def __init__(self) -> None:
-        """Start with seed 0."""
+        """Start with seed 0, at the batch's first row."""
+        self.first = 0
         self.seed(0)
 
     def seed(self, seed: int) -> None:
         """Start anew, before the first batch."""
         self._key, self._batch = mixed(seed), 0
         self.restart()
+
+    def follow(self, other: Masks, first: int) -> None:
+        """Stand where another one does; the first row here is that row of the batch."""
+        self._key, self._batch, self.first = other._key, other._batch, first
 
     def next_batch(self) -> None:
         """Draw new masks for the next batch."""
@@ -45,7 +50,7 @@ class Masks:
         self._place += 1
         rows = self._rows
         if rows is None:
-            rows = torch.arange(len(x), device=x.device)
+            rows = torch.arange(self.first, self.first + len(x), device=x.device)
         shape = x.shape[1:2] if whole_channels else x.shape[1:]
         channels_last = len(shape) == 3
         size = (shape[1], shape[2], shape[0]) if channels_last else tuple(shape)

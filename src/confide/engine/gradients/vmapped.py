@@ -62,6 +62,6 @@ class Vmapped:
         step = max(1, ROWS // (len(w) * w.itemsize))
         parts = self.flat.unique(self.flat.views(w))
         for i in range(0, len(x), step):
-            rows = torch.arange(i, min(i + step, len(x)), device=x.device)
+            rows = self._masks.first + torch.arange(i, min(i + step, len(x)), device=x.device)
             grads = self._row(parts, like(w, x[i : i + step]), y[i : i + step], rows)
             yield self.flat.join_rows(list(grads.values()))
