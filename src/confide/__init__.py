@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from confide import methods
     from confide.accounting import calibrate, epsilon
     from confide.aggregates import Mean, MeanOfPresent, WeightedMean
+    from confide.audit import audit
     from confide.channels import Each, Shuffle, Sum
     from confide.cohorts import All, Epoch, Fixed, Poisson, Spaced
     from confide.data import Dataset, Federation, federate, load
@@ -96,6 +97,7 @@ __all__ = [
     "Unrotate",
     "Upload",
     "WeightedMean",
+    "audit",
     "calibrate",
     "epsilon",
     "federate",
@@ -126,8 +128,8 @@ def __getattr__(name: str) -> Any:
     """Load a public name when it is first used."""
     if name not in __all__:
         raise AttributeError(f"module 'confide' has no attribute {name!r}")
-    if name == "methods":
-        return import_module("confide.methods")
+    if name in ("audit", "methods"):  # packages; the first of them can also be called
+        return import_module(f"confide.{name}")
     home = next((home for home, names in _HOMES.items() if name in names), "confide.stages")
     value = getattr(import_module(home), name)
     globals()[name] = value

@@ -57,6 +57,17 @@ def test_a_failed_release_stays_open_and_counts(ledger):
     assert ledger.spent("world") == (0.5,)
 
 
+def test_each_round_s_last_output_can_be_asked_for(ledger):
+    with ledger.release(release(0)) as issue:
+        issue.output = digest("first")
+    with pytest.raises(LedgerError, match="no output"), ledger.release(release(1)):
+        pass
+    assert ledger.outputs() == {0: digest("first"), 1: None}
+    with pytest.raises(LedgerError, match="left with other bytes"):
+        ledger.done(issue.intent.id, digest("second"))
+    assert ledger.outputs()[0] == digest("second"), "it left again, and that was charged too"
+
+
 def test_an_account_without_releases_is_not_epsilon_zero(ledger):
     with pytest.raises(LedgerError, match="'world' has no release; an empty ledger proves nothing"):
         ledger.events("world")

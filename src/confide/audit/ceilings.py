@@ -28,6 +28,19 @@ def ceiling(event: DpEvent | None, relation: Relation, epsilon: float, delta: fl
     return of_pairs(pairs or [(0.0, 1.0)])
 
 
+def of_replacing(curve: Curve, relation: Relation) -> Curve:
+    """What the claim allows a test that tells which of two units was in.
+
+    Under replace-one that is the claim itself. Where it speaks of adding, removing or blanking one,
+    the two units are two steps apart: if f bounds one step, a test with alarms a misses the unit of
+    the first step with at least f(a), and what it does not miss are its alarms in the second one,
+    so its misses there are at least f(1 - f(a)).
+    """
+    if relation is Relation.REPLACE_ONE:
+        return curve
+    return lambda alarms: curve(min(1.0, max(0.0, 1 - curve(alarms))))
+
+
 def deltas(event: DpEvent, relation: Relation) -> list[tuple[float, float]]:
     """Points of the privacy profile, as far as an accountant proves them."""
     priced = sampling.priced(event, relation)

@@ -44,6 +44,7 @@ class Audit:
     noise: Forensics
     accounts: Accounts
     seconds: float
+    tests: int  # whose level all findings share
 
     @property
     def worst(self) -> Release:
@@ -93,12 +94,14 @@ def audit(
     seconds: float = 40.0,
     draws: int | None = None,
     seed: int = 0,
+    others: int = 0,
 ) -> Audit:
     """Attack the releases of a method's first and last round.
 
     A release's claim is the one that its stages derive at these sizes, for one round and a unit
     that takes part in it. With `draws` and the seed the audit is repeatable; without, it makes as
-    many draws as fit into about so many seconds.
+    many draws as fit into about so many seconds. `others`: tests that are made beside these, for
+    the level of all together.
     """
     began = perf_counter()
     small = small_sizes(method) if sizes is None else sizes
@@ -109,7 +112,7 @@ def audit(
     found: list[Target] = [target for r in both for target in targets(r, small)]
     key = Key.from_seed(seed)
     # All forensics are one test.
-    tests = 2 * sum(len(families(target)) for target in found) + SAMPLERS * len(both) + 1
+    tests = 2 * sum(len(families(target)) for target in found) + SAMPLERS * len(both) + 1 + others
     effort = Effort(seconds, draws).shared(len(found))
     releases: list[Release] = []
     for number, target in enumerate(found):
@@ -137,7 +140,7 @@ def audit(
         likely=LIKELY / tests,
     )
     took = perf_counter() - began
-    return Audit(type(method).__name__, statement, tuple(releases), noise, added_up, took)
+    return Audit(type(method).__name__, statement, tuple(releases), noise, added_up, took, tests)
 
 
 def small_sizes(method: Method) -> Sizes:

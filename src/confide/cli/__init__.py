@@ -17,7 +17,7 @@ VERBS = {
     "methods": "every method, where it comes from, and its corrected sibling",
     "datasets": "every data set: what is here, what is missing and how to get it",
     "models": "every model, and where it comes from",
-    "audit": "try to refute what is stated about a method",
+    "audit": "try to refute what is stated about a method or a finished run",
     "report": "one self-contained HTML file about one or several runs",
 }
 

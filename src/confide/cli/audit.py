@@ -1,8 +1,9 @@
-"""`confide audit`: try to refute what is stated about a method."""
+"""`confide audit`: try to refute what is stated about a method, or about a finished run."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -24,7 +25,10 @@ LEVELS = {"fail": "against the statement:", "warn": "perhaps:", "told": "not hid
 def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    add("method", metavar="NAME or FILE.py:NAME", help="of `confide methods`, or in a file")
+    add(
+        "method", metavar="NAME, FILE.py:NAME or RUN",
+        help="of `confide methods`, in a file, or the directory of a finished run",
+    )  # fmt: skip
     add("--seconds", type=float, default=40.0, help="about how long, by default 40")
     add("--seed", type=int, default=0, help="another one makes other draws")
     add("--set", metavar="KEY=VALUE", action="append", default=[], help="a field of the method")
@@ -39,6 +43,8 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
     """Attack every release."""
     if not 0 < given.seconds < float("inf"):
         raise Wrong(f"audit: --seconds {given.seconds}, allowed is a finite number above 0.")
+    if is_run(given.method):
+        return of_run(given)
     given.clients = given.records = given.layers = given.rounds = None
     method = load(given.method, settings(given.set, given))
     from confide.audit import audit
@@ -55,8 +61,82 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
         raise Wrong(f"audit: {why}") from why
 
 
+def is_run(given: str) -> bool:
+    """Whether this is a directory, not a method of the list or of a file."""
+    if Path(given).is_dir():
+        return True
+    if "/" in given.replace("\\", "/") and ".py" not in given:
+        raise Wrong(
+            f"audit: {given} does not exist, allowed are the name of a method, FILE.py:NAME and "
+            "the directory of a finished run."
+        )
+    return False
+
+
+def of_run(given: argparse.Namespace) -> dict[str, Any]:
+    """Audit what a run left."""
+    if given.set:
+        raise Wrong(f"audit: --set {given.set[0]!r} with a run, which has its own settings.")
+    from confide.audit.of_run import audit_run
+    from confide.ledger import LedgerError
+
+    try:
+        return audit_run(given.method, seconds=given.seconds, seed=given.seed).row()
+    except (ValueError, TypeError, LedgerError) as why:  # Refused and NotARun are ValueErrors
+        said = " ".join(str(why).split())
+        raise Wrong(said if said.startswith("audit: ") else f"audit: {said}") from why
+    except OSError as why:
+        raise Wrong(f"audit: {why.filename or given.method}: {why.strerror or why}.") from why
+
+
 def show(answer: dict[str, Any]) -> None:
-    """A table of the releases, then the verdict."""
+    """What a run left, if it is one; then the method's stages, and the verdict."""
+    if "run" in answer:
+        show_run(answer["run"])
+    if answer["releases"]:
+        show_stages(answer)
+    after = f"after {answer['seconds']:.0f} s"
+    console().print(Text(answer["verdict"].upper(), style=COLOURS[answer["verdict"]]), Text(after))
+
+
+def show_run(run: dict[str, Any]) -> None:
+    """What must agree, the attacks beside what the statement allows, and what was not done."""
+    screen = console()
+    for one in run["checks"]:
+        verdict = Text(one["verdict"], style=COLOURS[one["verdict"]])
+        screen.print(Text(f"{one['check']}:"), verdict, Text(f"{one['words']}."))
+    if run["attacks"]:
+        screen.print(attacks_table(run["attacks"]))
+    for one in run["attacks"]:
+        if one["verdict"] != "pass":
+            screen.print(f"{one['release']}: {one['words']}.", highlight=False)
+    for one in (run["canaries"] or {"rows": []})["rows"]:
+        verdict = Text(one["verdict"], style=COLOURS[one["verdict"]])
+        about = f"canaries, one {one['unit']} to the {one['observer']}:"
+        screen.print(Text(about), verdict, Text(f"{one['words']}."))
+    for why in run["not_done"]:
+        screen.print(Text(f"not done: {why}."))
+
+
+def attacks_table(rows: list[dict[str, Any]]) -> Table:
+    """How well each attack did, and how well any may do."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    numbers = ("claimed ε", "AUC, 95 %", "found at 1 % alarms", "allowed", "at least", "pairs")
+    for name in ("attack", "about one", "seen by", *numbers, "verdict"):
+        table.add_column(name, justify="right" if name in numbers else "left")
+    for one in rows:
+        auc, low, high = one["metrics"]["auc"]
+        table.add_row(
+            one["release"], one["unit"], one["observer"], bound(one["claimed"], 3),
+            f"{auc:.3f} ({low:.3f} to {high:.3f})", f"{one['metrics']['tpr'][0]:.1%}",
+            f"{one['ceiling']['tpr']:.1%}", f"{one['lower_bound']:.3g}", f"{one['draws'] // 2:,}",
+            Text(one["verdict"], style=COLOURS[one["verdict"]]),
+        )  # fmt: skip
+    return table
+
+
+def show_stages(answer: dict[str, Any]) -> None:
+    """A table of the releases, with claims about one round."""
     screen = console()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     numbers = ("claimed ε", "at least, 95 %", "estimate, 99.9 %", "draws")
@@ -71,16 +151,13 @@ def show(answer: dict[str, Any]) -> None:
     screen.print(table)
     for one in answer["releases"]:
         screen.print(f"{one['release']}: {one['words']}.", highlight=False)
+    screen.print(Text("claims at δ = 1e-05 for one round"))
     show_message(screen, answer["noise"])
     told = [
         one for one in answer["accounts"]["rows"] if one["at_least"] or one["verdict"] == "fail"
     ]
     for one in (*told, *answer["accounts"]["drawn"]):
         screen.print(f"Accounts: {one['words']}.", highlight=False)
-    verdict = Text(answer["verdict"].upper(), style=COLOURS[answer["verdict"]])
-    screen.print(
-        verdict, Text(f"after {answer['seconds']:.0f} s, claims at δ = 1e-05 for one round")
-    )
 
 
 def show_message(screen: Console, noise: dict[str, Any]) -> None:

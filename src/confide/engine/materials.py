@@ -44,6 +44,11 @@ def built(
     return build(name, data.shape, data.outputs, seed, norm=norm), name
 
 
+def loss_of(module: nn.Module, data: Dataset) -> str:
+    """The loss that a model names, or the usual one for its targets."""
+    return getattr(module, "loss", "cross-entropy" if data.classes else "squared")
+
+
 def default_model(data: Dataset) -> str:
     """A small model that fits the records."""
     if data.classes is None:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from confide.data.dataset import Dataset, Federation
-from confide.engine.books import opened
+from confide.engine.books import Books, opened
 from confide.engine.calibrating import calibrated
 from confide.engine.canaries import Planting
 from confide.engine.checkpoint import Progress
@@ -22,7 +22,7 @@ from confide.engine.directory import Directory
 from confide.engine.ending import Diverged
 from confide.engine.flat import Flat
 from confide.engine.loop import Loop, Watch
-from confide.engine.materials import built, dealt, fingerprint_of
+from confide.engine.materials import built, dealt, fingerprint_of, loss_of
 from confide.engine.public import ServersRecords
 from confide.engine.records import write
 from confide.engine.resuming import memory_for, place, reached, save_progress, with_memory
@@ -67,6 +67,8 @@ class Run:
     federation: Federation
     budget: Budget | None
     dir: Path | None
+    books: Books
+    module: nn.Module  # with its first parameters
     failed: str | None = None  # why there is no model
     audit: OneRun | None = None  # what its canaries say, where it has some
 
@@ -168,7 +170,7 @@ def run(
     key = Key.from_seed(seed)
     recipe = Recipe(
         module,
-        getattr(module, "loss", "cross-entropy" if federation.data.classes else "squared"),
+        loss_of(module, federation.data),
         federation,
         key,
         DTYPES[dtype],
@@ -269,6 +271,8 @@ def result(
         federation=federation,
         budget=books.budget,
         dir=None if directory is None else directory.path,
+        books=books,
+        module=module,
         failed=None if failed is None else str(failed),
         audit=None if loop.sightings is None else judged(loop, loop.sightings),
     )

@@ -196,6 +196,12 @@ class Ledger:
         ]
         return each[0] if len(each) == 1 else events.ComposedDpEvent(each)
 
+    def outputs(self) -> dict[int, str | None]:
+        """The digest that the last release of each round put out; None where its end is missing."""
+        with self._reading() as sql:
+            rows = sql.execute("SELECT round, id FROM releases ORDER BY id").fetchall()
+            return {round_: accounts.output(sql, release) for round_, release in rows}
+
     def pending(self) -> list[int]:
         """The releases that were charged and have no recorded end, oldest first."""
         with self._reading() as sql:
