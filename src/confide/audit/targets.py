@@ -29,6 +29,7 @@ from confide.derive.release import fold
 from confide.engine.client import passed
 from confide.engine.rounds import Round, Sizes, Stages, Upload
 from confide.randomness import Key
+from confide.values import Bounded
 
 Vectors = Mapping[str, Tensor]
 Seen = NDArray[np.float64]
@@ -65,9 +66,15 @@ def targets(r: Round, sizes: Sizes) -> Iterator[Target]:
         yield one_example(r, sizes)
     if inside:
         yield one_batch(r, sizes)
-    upload = one_upload(r, sizes)
-    if upload.claimed or not inside:  # else what protects it is the noise of the local steps
+    train = {n: u for n, u in r.uploads.items() if u.data != "test"}
+    upload = one_upload(r, sizes, train, "one client's upload")
+    covered = inside and not upload.claimed  # by the noise of the local steps
+    if not covered:
         yield upload
+    for name, one in r.uploads.items():
+        raw = one.data == "test" or (covered and (one.data != "iterates" or name == "loss"))
+        if raw and not isinstance(one.value, Bounded):
+            yield one_upload(r, sizes, {name: one}, f"one client's `{name}`")
     if isinstance(r.aggregate, LINEAR) and any(r.published(name) for name in r.uploads):
         yield published(r, sizes)
 
@@ -121,25 +128,24 @@ def one_batch(r: Round, sizes: Sizes) -> Target:
     )  # fmt: skip
 
 
-def one_upload(r: Round, sizes: Sizes) -> Target:
-    """What the channel shows of one client's vectors, before any shuffling."""
+def one_upload(r: Round, sizes: Sizes, sent_by: dict[str, Upload], called: str) -> Target:
+    """What the channel shows of these vectors of one client, before any shuffling."""
     pooled = isinstance(r.channel, Sum)
     relation = Relation.ZERO_OUT if pooled else Relation.REPLACE_ONE
     many = (r.cohort.size(sizes.clients) or OTHERS + 1) if pooled else 1
     if isinstance(r.channel, Sum) and r.channel.survivors is not None:
         many = r.channel.survivors
     channel = Each() if isinstance(r.channel, Shuffle) else r.channel
-    train = {n: u for n, u in r.uploads.items() if u.data != "test"}
-    claims = {n: channel.claim(sent(u, sizes, relation), many) for n, u in train.items()}
+    claims = {n: channel.claim(sent(u, sizes, relation), many) for n, u in sent_by.items()}
     c, event = together(claims)
 
     def draw(vectors: Vectors | None, key: Key, t: int) -> Seen:
-        return seen(list(sums(train, sizes, vectors, many, key, t).values()))
+        return seen(list(sums(sent_by, sizes, vectors, many, key, t).values()))
 
-    stages = next(iter(train.values())).stages
+    stages = next(iter(sent_by.values())).stages
     return Target(
-        "one client's upload", "client", "server", event, c.relation, c.reason,
-        lengths(train, sizes), reach(stages, sizes.dim), draw,
+        called, "client", "server", event, c.relation, c.reason,
+        lengths(sent_by, sizes), reach(stages, sizes.dim), draw,
     )  # fmt: skip
 
 
