@@ -53,7 +53,7 @@ def test_what_is_proved_is_not_refuted_and_what_is_bare_leaks(name: str) -> None
     for release in found.releases:
         bound = 0.0 if release.strongest is None else release.strongest.lower_bound
         if release.claimed < inf:
-            assert 0 < release.claimed and bound <= release.claimed
+            assert release.claimed > 0 and bound <= release.claimed
             continue
         assert any(words in release.reason for words in WITHOUT_NOISE), release.reason
         assert bound > 0, f"{release.name}: it leaves without noise, and no leak was found"

@@ -18,6 +18,7 @@ def test_they_are_distinct_and_many() -> None:
     assert len(set(names)) == len(names) >= 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_mutant_is_killed_and_what_it_was_made_of_is_not(
     mutant: Mutant, record_property: Callable[[str, object], None]

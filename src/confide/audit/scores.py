@@ -117,15 +117,20 @@ def energies(d: int) -> Iterator[tuple[str, slice]]:
 
 
 def chosen(ins: Rows, outs: Rows, canary: NDArray[np.float64], delta: float) -> list[Test]:
-    """The best test for a large epsilon, and the best for a large mu."""
+    """The best test for a large epsilon, and the best for a large mu.
+
+    Scores learn from one half of these draws; which one is best, and where its threshold lies, the
+    other half says, so that a score is not taken for what it learned by heart.
+    """
     best: dict[str, tuple[float, Test]] = {}
-    for name, score in scores(ins, outs, canary):
-        here, there = score(ins), score(outs)
+    half = len(ins) // 2
+    for name, score in scores(ins[:half], outs[:half], canary):
+        here, there = np.sort(score(ins[half:])), np.sort(score(outs[half:]))
         both = np.concatenate([here, there])
         for threshold in np.unique(np.quantile(both, np.linspace(0, 1, THRESHOLDS))):
             counts = Counts(
-                int((there >= threshold).sum()), len(there),
-                int((here < threshold).sum()), len(here),
+                len(there) - int(np.searchsorted(there, threshold)), len(there),
+                int(np.searchsorted(here, threshold)), len(here),
             )  # fmt: skip
             test = Test(name, score, float(threshold))
             for aim, value in (
