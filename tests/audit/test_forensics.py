@@ -20,12 +20,14 @@ from audit.noises import (
     Unseeded,
     Vanishing,
 )
+from confide.aggregates import Mean, MeanOfPresent, WeightedMean
 from confide.audit.forensics import Forensics, forensics
 from confide.audit.rehearsal import Rehearsal
 from confide.audit.residuals import Draw, every_test
 from confide.channels import Sum
 from confide.cohorts import All, Fixed, Spaced
 from confide.engine import client as clients
+from confide.engine import uploads
 from confide.engine.adapting import planned
 from confide.engine.publishing import Publisher
 from confide.engine.rounds import Local, Method, Past, Round, Upload
@@ -228,6 +230,59 @@ def test_what_is_added_after_the_noise_is_found(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(clients, "work", louder)
     found = looked_at(RIGHT["uploaded"])
     assert any("not what its last stage made" in fault.words for fault in found.faults)
+
+
+@dataclass(frozen=True)
+class Averages:
+    """What is published is divided in one of the ways that the statement knows."""
+
+    aggregate: Mean | MeanOfPresent | WeightedMean
+
+    def round(self, past: Past) -> Round | None:
+        stages: Any = {"channel": Sum(), "publish": (Gaussian(STD),)}
+        r = Round(cohort=All(), upload=(Clip(1.0),), aggregate=self.aggregate, **stages)
+        return None if past.t == 4 else r
+
+
+AVERAGES = (Mean(), Mean(3.0), MeanOfPresent(), WeightedMean(20, 60))
+
+
+@pytest.mark.parametrize("aggregate", AVERAGES, ids=repr)
+def test_what_is_noised_must_be_the_mean_that_is_stated(
+    aggregate: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not looked_at(Averages(aggregate)).faults
+    monkeypatch.setattr(Publisher, "divisor", lambda *_: 1.5)  # pyright: ignore
+    found = looked_at(Averages(aggregate))
+    assert kinds(found) == {"sum"}
+
+
+def test_a_weight_above_its_cap_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    received = uploads.received
+
+    def uncapped(r: Round, sent: Any, weights: Any) -> Any:
+        aggregate = replace(r.aggregate, cap=1e9)  # pyright: ignore
+        return received(replace(r, aggregate=aggregate), sent, weights)
+
+    monkeypatch.setattr(uploads, "received", uncapped)
+    assert "sum" in kinds(looked_at(Averages(WeightedMean(20, 60))))
+
+
+def test_a_clip_of_the_whole_batch_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def of_the_batch(self: clients.Batch, w: torch.Tensor) -> torch.Tensor:
+        total = self._shop.gradient.total(w, self._x, self._y)  # pyright: ignore
+        for stage in self._local.example:  # pyright: ignore
+            total = stage(total, self._streams.shared, self._streams.own("example"))  # pyright: ignore
+        return total
+
+    plain = clients.Batch._of_examples  # pyright: ignore
+
+    def faulty(self: clients.Batch, w: torch.Tensor) -> torch.Tensor:
+        known = clients.is_clip(self._local.example[0])  # pyright: ignore
+        return of_the_batch(self, w) if known else plain(self, w)
+
+    monkeypatch.setattr(clients.Batch, "_of_examples", faulty)
+    assert "clip" in kinds(looked_at(RIGHT["in steps"]))
 
 
 # Correlated noise -------------------------------------------------------------------------------

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import torch
 
+from confide.aggregates import Mean, MeanOfPresent, WeightedMean
 from confide.audit.faults import SEERS, Fault, against
 from confide.audit.laws import is_noise
-from confide.audit.rehearsal import Call, Seen
+from confide.audit.rehearsal import Rehearsal, Seen
 from confide.audit.residuals import told
+from confide.audit.twins import Call
 from confide.cohorts import Poisson
+from confide.engine.client import is_clip
 from confide.engine.rounds import Stages
+from confide.randomness import Stream
+from confide.stages.stage import Shared, Stage
 from confide.statements import Statement
 
 
@@ -39,6 +45,7 @@ def ran(
                 yield Fault(
                     "stages", f"`{name}` at {place}: in round {one.t}, {words} ({who})", level
                 )
+        yield from added_up(one, calls, statement)
     yield from unused(runs, calls, statement)
 
 
@@ -56,6 +63,72 @@ def broken(mine: Sequence[Call], stages: int, last: torch.Tensor | None) -> str:
 def same(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Equal to the last bit; what is no number is equal to itself."""
     return a.shape == b.shape and bool(torch.equal(a.nan_to_num(), b.to(a.dtype).nan_to_num()))
+
+
+CLOSE = 1e-6
+"""Of the largest entry: sums in double precision are off by less, another divisor by more."""
+
+
+def added_up(one: Seen, calls: Sequence[Call], statement: Statement) -> Iterator[Fault]:
+    """The server noises the sum over the divisor that the statement speaks of, and nothing else."""
+    first = {
+        call.vector: call.given
+        for call in calls
+        if (call.place, call.run, call.t, call.number) == ("publish", one.run, one.t, 0)
+    }
+    r = one.round
+    for name, given in first.items():
+        if not any(is_noise(stage, given.numel()) for stage in r.published(name)):
+            continue
+        total = torch.zeros_like(given)
+        for client, vectors in one.sent.items():
+            weight = 1.0
+            if isinstance(r.aggregate, WeightedMean):
+                weight = min(float(one.weights[client]), r.aggregate.cap)
+            total += weight * vectors[name].double()
+        match r.aggregate:
+            case Mean(by):
+                divisor = r.cohort.expected(len(one.weights)) if by is None else by
+            case WeightedMean(_, by):
+                divisor = by
+            case MeanOfPresent():
+                divisor = float(len(one.sent))
+            case _:
+                return
+        off = float((given - total / divisor).abs().max())
+        if off > CLOSE * float(total.abs().max()) / divisor:
+            words = f"`{name}` at publish: in round {one.t}, what is noised is not the sum of what "
+            words += f"was sent over {divisor:g}"
+            yield Fault("sum", words, against(statement, SEERS["publish"]))
+
+
+def clips(show: Rehearsal, statement: Statement) -> Iterator[Fault]:
+    """The engine's way to a sum of clipped gradients gives what clipping one by one gives."""
+    r = show.plan[0][0].for_client(0)
+    first = next(iter(r.local.example), None)
+    if first is None or not is_clip(first):
+        return
+    fast, slow = (show.gradient(replace(r.local, example=(s,))) for s in (first, OneByOne(first)))
+    off = float((fast - slow).norm())
+    if not off <= BY_ANOTHER_WAY * float(slow.norm()):
+        words = f"{told(('example', 'gradient', 0), type(first).__name__)}: the engine's sum of "
+        words += "clipped gradients is not the sum of gradients that are clipped one by one"
+        yield Fault("clip", words, against(statement, SEERS["example"]))
+
+
+BY_ANOTHER_WAY = 1e-3
+"""Single precision in another order is off by less; a clip of the whole batch by much more."""
+
+
+@dataclass(frozen=True)
+class OneByOne(Stage):
+    """A clip that the engine does not know to be one, so it is given each gradient by itself."""
+
+    clip: Stage
+
+    def __call__(self, x: torch.Tensor, shared: Shared, own: Stream) -> torch.Tensor:
+        """Clip it."""
+        return self.clip(x, shared, own)
 
 
 def unused(

@@ -17,11 +17,11 @@ import numpy as np
 from scipy.stats import chi2
 
 from confide.audit import message
-from confide.audit.chains import ran, same
+from confide.audit.chains import clips, ran, same
 from confide.audit.faults import SEERS, Fault, against, told_once
 from confide.audit.laws import is_continuous, is_noise
 from confide.audit.message import Field
-from confide.audit.rehearsal import Call, Rehearsal, Seen
+from confide.audit.rehearsal import Rehearsal, Seen
 from confide.audit.residuals import Draw, Seat, Test, by_seat, draws, every_test, told
 from confide.audit.sources import (
     gaps,
@@ -33,6 +33,7 @@ from confide.audit.sources import (
     poor,
     reseeded,
 )
+from confide.audit.twins import Call
 from confide.engine.client import shared_streams
 from confide.engine.rounds import Method
 from confide.randomness import Key
@@ -115,6 +116,7 @@ def looked_at(
     drawn_from = moved(before, global_states())
     calls = list(show.notes.calls)
     faults = [*ran(runs, calls, statement), *generators(show, runs[0][0], drawn_from, statement)]
+    faults += clips(show, statement)
     others = {seen.t: seen for seen in show.play(KEYS, tuple({0, turns[-1]}), other=True)}
     noisy = [call for call in calls if is_noise(call.stage, call.given.numel())]
     kinds = kinds_of(noisy)

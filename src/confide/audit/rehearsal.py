@@ -1,23 +1,23 @@
 """A few clients and the server of one method, made to work by the engine's own code.
 
-Every stage is replaced by a twin of its own class that does what it does and writes down what it
-was given and what came out. The noise's key can be exchanged while everything else that is drawn
-(cohorts, batches, dropout, what is public) stays as it was: what then changes is noise.
+Every stage is replaced by a twin that writes down what it does. The noise's key can be exchanged
+while everything else that is drawn stays as it was: what then changes is noise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from confide.audit.twins import NoiseKey, Notes, written_down
 from confide.cohorts import Fixed, Poisson
 from confide.data.dataset import Dataset, Federation
 from confide.engine import client as clients
@@ -29,126 +29,17 @@ from confide.engine.flat import Flat
 from confide.engine.loop import Loop, Published
 from confide.engine.public import ServersRecords
 from confide.engine.resuming import memory_for
-from confide.engine.rounds import Method, Past, Round, Sizes, Stages
+from confide.engine.rounds import Local, Method, Past, Round, Sizes
 from confide.engine.spending import Plan, planned_at, unrolled
 from confide.engine.trainers import Recipe, one_thread
-from confide.randomness import Key, Stream
-from confide.stages.stage import Shared, Stage
+from confide.randomness import Key
 
 WIDTHS = (8, 16, 16, 8, 4)
 """The model: four layers of 36 to 272 parameters."""
 CLIENTS = 3
 """So many are made to work; the others only count."""
 LEAST_RECORDS, LEAST_BATCH = 16, 8
-KEPT = "records", "dropout", "cohort", "turns"
-MOST_CALLS = 6
-"""Of one stage by one client in a round, as far as they are written down."""
-
-
-class Counted(Stream):
-    """A stream that counts the bytes that are taken."""
-
-    def __init__(self, source: Stream, taken: list[int]) -> None:
-        """Of this one, added to the only entry of `taken`."""
-        self._source, self._taken = source, taken
-
-    def _take(self, n: int) -> NDArray[np.uint8]:
-        self._taken[0] += n
-        return self._source._take(n)
-
-
-@dataclass(frozen=True, repr=False)
-class NoiseKey(Key):
-    """A key whose noise comes from another one; the rest is as it was."""
-
-    noise: Key = field(default_factory=Key.from_system)
-    taken: list[int] = field(default_factory=lambda: [0])
-
-    def stream(self, round: int, client: int | None, purpose: str) -> Stream:
-        """Noise from the other key, counted."""
-        if purpose in KEPT or purpose.startswith("shared "):
-            return super().stream(round, client, purpose)
-        return Counted(self.noise.stream(round, client, purpose), self.taken)
-
-
-@dataclass(frozen=True, eq=False)
-class Call:
-    """One stage at work: where it stands, in which run, what it was given and what came out."""
-
-    place: str
-    vector: str
-    number: int  # of the stage, from 0, at its place
-    stage: Stage
-    run: int
-    t: int
-    client: int | None
-    times: int  # how often it had worked before, for this client in this round
-    given: Tensor
-    came: Tensor
-    taken: int  # bytes of the noise's streams
-
-    @property
-    def seat(self) -> tuple[str, str, int]:
-        """Which stage of the round it is."""
-        return self.place, self.vector, self.number
-
-
-@dataclass(eq=False)
-class Notes:
-    """What is written down, and of what."""
-
-    taken: list[int] = field(default_factory=lambda: [0])
-    run: int = 0
-    t: int = 0
-    client: int | None = None
-    calls: list[Call] = field(default_factory=list[Call])
-    times: dict[Any, int] = field(default_factory=dict[Any, int])
-
-    def begin(self, t: int, client: int | None) -> None:
-        """Whose turn it is."""
-        self.t, self.client, self.times = t, client, {}
-
-
-def twin(stage: Stage, seat: tuple[str, str, int], notes: Notes) -> Stage:
-    """The same stage, which also writes down what it does."""
-    kind = type(stage)
-
-    def call(self: Stage, x: Tensor, shared: Shared, own: Stream) -> Tensor:
-        before, given = notes.taken[0], x.clone()
-        came = kind.__call__(self, x, shared, own)
-        times = notes.times[seat] = notes.times.get(seat, -1) + 1
-        if times < MOST_CALLS:
-            notes.calls.append(
-                Call(
-                    *seat, self, notes.run, notes.t, notes.client, times,
-                    given, came.clone(), notes.taken[0] - before,
-                )
-            )  # fmt: skip
-        return came
-
-    made: Any = object.__new__(type(kind.__name__, (kind,), {"__call__": call}))
-    names = [one.name for one in fields(stage)] if is_dataclass(stage) else []
-    for name in names:
-        object.__setattr__(made, name, getattr(stage, name))
-    for name, value in getattr(stage, "__dict__", {}).items():
-        object.__setattr__(made, name, value)
-    return cast("Stage", made)
-
-
-def written_down(r: Round, notes: Notes) -> Round:
-    """The round with twins for all its stages."""
-
-    def all_of(stages: Stages, place: str, vector: str) -> Stages:
-        return tuple(twin(s, (place, vector, i), notes) for i, s in enumerate(stages))
-
-    local = replace(
-        r.local,
-        example=all_of(r.local.example, "example", "gradient"),
-        batch=all_of(r.local.batch, "batch", "gradient"),
-    )
-    uploads = {n: replace(u, stages=all_of(u.stages, "upload", n)) for n, u in r.uploads.items()}
-    publish = {n: all_of(r.published(n), "publish", n) for n in r.uploads}
-    return replace(r, local=local, upload=uploads, publish=publish)
+HEAVY, FAR_OUT = 10**6, 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +49,7 @@ class Seen:
     run: int
     t: int
     round: Round
+    weights: NDArray[np.int64]
     sent: Mapping[int, Mapping[str, Tensor]]
     published: Mapping[str, Tensor]
 
@@ -231,7 +123,17 @@ class Rehearsal:
             server = {**server, "passed_on": got.passed_on}
         kept = {name: vector.clone() for name, vector in published.items()}
         loop.accept(r, np.array(list(sent)), Published(model, server, published, ""))
-        return Seen(self.notes.run, t, r, sent, kept)
+        return Seen(self.notes.run, t, r, loop.weights, sent, kept)
+
+    def gradient(self, local: Local) -> Tensor:
+        """The first client's sum of gradients after these stages, of records that are far out."""
+        recipe = self.recipe(self.key, False)
+        shop, held = recipe.workshop(), recipe.federation.clients[0]
+        x, y = clients.records(shop, held, torch.float32)
+        bare = replace(local, batch=(), average=None)
+        with one_thread():
+            batch = clients.Batch(shop, bare, clients.Streams(self.key, 0, 0), FAR_OUT * x, y)
+            return batch(Flat(self.module).vector.clone()).clone()
 
     def recipe(self, key: Key, other: bool) -> Recipe:
         """What a workshop is made of, with a memory of its own."""
@@ -247,7 +149,7 @@ class Rehearsal:
         books = Books(self.method, self.sizes, self.plan, None, None, {}, None, None)
         return Loop(
             books=books,
-            weights=recipe.federation.sizes,
+            weights=heavy(recipe.federation.sizes),
             key=recipe.key,
             key_name="rehearsal",
             trainer=nobody,
@@ -255,6 +157,13 @@ class Rehearsal:
             progress=start,
             public=ServersRecords(recipe),
         )
+
+
+def heavy(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The numbers of records; one client says that it has so many that any cap must hold it."""
+    out = sizes.copy()
+    out[min(CLIENTS, len(out)) - 1] = HEAVY
+    return out
 
 
 def enough(r: Round) -> int:

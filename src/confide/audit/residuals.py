@@ -18,7 +18,7 @@ from scipy.stats import chi2, kstwo
 from scipy.stats import t as student
 
 from confide.audit.laws import Coins, Values, scores
-from confide.audit.rehearsal import Call
+from confide.audit.twins import Call
 from confide.stages import Correlated, RadialStaircase
 
 Seat = tuple[str, str, int]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from confide.audit.laws import is_continuous
-from confide.audit.rehearsal import Call
+from confide.audit.twins import Call
 from confide.engine.client import shared_streams
 from confide.randomness import Key, Stream
 from confide.randomness.exact import GriddedLaplace
