@@ -18,7 +18,7 @@ from confide.engine.trainers import Recipe
 from confide.local import SAM, SGD, Blur, Course, Gradient, Prox, Scaffold
 from confide.randomness import Key
 from confide.servers import Adam, Add, Momentum
-from confide.stages import Clip, ClipLayers, Gaussian, PerClient
+from confide.stages import Clip, ClipLayers, Gaussian, PerClient, TwoPoint
 from small import federation, mlp
 
 KEY = Key.from_seed(11)
@@ -191,6 +191,24 @@ def test_a_value_sees_only_the_data_that_it_is_stated_to_be_made_of(data: str, f
     loud = Upload((), 1, data, value=lambda done: getattr(done, field))
     with pytest.raises(ValueError, match=f"data = '{data}' and a value that looks at '{field}'"):
         run_client(local, 3, upload={"update": Upload(), "x": loud})
+
+
+@pytest.mark.parametrize(
+    ("length", "value"),
+    [
+        (1, lambda done: done.update[:5]),  # five times what one randomised entry costs
+        (1, lambda done: done.update[0]),
+        (1, lambda done: torch.ones(int(done.records))),
+        (2, lambda done: done.update[:4].reshape(2, 2)),
+        (None, lambda done: torch.cat([done.update, done.update])),
+        (None, lambda done: done.update[:5]),
+        (1, None),
+    ],
+)
+def test_a_vector_has_as_many_numbers_as_its_statement_counts_with(length: Any, value: Any) -> None:
+    upload = Upload((TwoPoint(1.0, 0.5),), length, "train", value)
+    with pytest.raises(ValueError, match=r"of shape .*, allowed with length = (None|\d) is"):
+        run_client(Local(SGD(0.1)), 3, upload={"model": Upload(), "update": upload})
 
 
 @pytest.mark.parametrize("name", ["update", "model", "control", "other"])

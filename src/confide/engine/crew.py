@@ -27,7 +27,7 @@ from confide.engine.client import (
     recalled,
 )
 from confide.engine.gradients.clipping import NOTHING, Bound, clip_row, norms_of
-from confide.engine.outcomes import Outcome, quantity
+from confide.engine.outcomes import Outcome, check_length, quantity
 from confide.engine.pool import Part, Pool
 from confide.engine.rounds import Local, Round
 from confide.engine.rows import seeds
@@ -204,6 +204,7 @@ def sent(member: Member, done: Outcome, ready: Mapping[str, Tensor]) -> dict[str
         if vector is None:
             vector = quantity(name, upload, done)
         else:
+            check_length(name, upload, vector, len(done.start))
             stages = stages[len(leading(stages)) :]
         own = member.streams.own(f"upload {name}")
         for stage in stages:

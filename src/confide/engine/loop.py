@@ -38,6 +38,9 @@ from confide.ledger import BudgetSpent, Ledger, Release
 from confide.randomness import Key
 from confide.stages import Clip, ClipLayers
 
+MODEL = ("update", "model")
+"""The next model is made of these, so they are not kept beside it."""
+
 
 class Watch(Protocol):
     """Somebody who looks on, and may ask for an end after the round that is being run."""
@@ -242,7 +245,7 @@ class Loop:
         small = [
             Released(p.t, name, value_of(vector), "world")
             for name, vector in done.published.items()
-            if r.uploads[name].length is not None
+            if r.uploads[name].length is not None and name not in MODEL
         ]
         p.released = (*p.released, *small)
         p.model, p.server, p.output = done.model, done.server, done.output

@@ -88,6 +88,23 @@ class Shown:
 
 def quantity(name: str, upload: Upload, done: Outcome) -> Tensor:
     """The vector of this name before its stages."""
+    vector = made(name, upload, done)
+    check_length(name, upload, vector, len(done.start))
+    return vector
+
+
+def check_length(name: str, upload: Upload, vector: Tensor, dim: int) -> None:
+    """Refuse more or fewer numbers than every claim about the upload counts with."""
+    stated = dim if upload.length is None else upload.length
+    if tuple(vector.shape) != (stated,):
+        raise ValueError(
+            f"Upload: {name!r} is a vector of shape {tuple(vector.shape)}, allowed with length = "
+            f"{upload.length} is ({stated},): the statement counts with that many numbers."
+        )
+
+
+def made(name: str, upload: Upload, done: Outcome) -> Tensor:
+    """What the client computes under this name."""
     if upload.value is not None:
         return upload.value(Shown(done, upload.data))
     if (name, upload.data) == ("loss", "test"):

@@ -66,7 +66,8 @@ class DPFedSNLC:
             return None
         std = self.scale * number(dp_fedags.eq_2_sigma(self.Delta_S, self.epsilon)) * self.C
         noise = NoiseIfSignificant(self.C, std, self.tau)
-        update = Upload((noise,), data="train", value=WithChange(self.eta))
+        length = past.public.dim + 1
+        update = Upload((noise,), length, data="train", value=WithChange(self.eta))
         return printed_round(self, update, losses=False)
 
     def published(self, sizes: Sizes) -> Published | None:
