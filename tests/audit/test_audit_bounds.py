@@ -22,6 +22,7 @@ from confide.audit.bounds import (
     refutes,
     upper_limit,
 )
+from confide.audit.mechanism import doubts
 
 # Recorded from jax-privacy 2.0.0: _epsilon_one_run at delta 1e-5 and 1e-3, and
 # _epsilon_one_run_fdp at 1e-5, all from epsilon 0 at significance 0.05.
@@ -103,6 +104,12 @@ def test_no_estimate_is_made_of_scores_that_are_not_normal() -> None:
     assert fitted_mu(np.ones(50), np.zeros(50), 0.001) == 0.0
     flat = random.uniform(size=(2, 5000))
     assert fitted_mu(flat[0] + 1, flat[1], 0.001) == 0.0
+
+
+def test_an_estimate_doubts_only_errors_that_could_be_seen() -> None:
+    assert doubts(2.0, gaussian(1.5), 200) and not doubts(1.5, gaussian(2.0), 200)
+    assert not doubts(40.0, gaussian(30.0), 200), "both make no error in 200 draws"
+    assert not doubts(0.0, gaussian(1.0), 200) and not doubts(1.0, None, 200)
 
 
 @given(st.floats(0.05, 6), st.floats(1e-6, 1 - 1e-6))

@@ -111,9 +111,12 @@ WRONG: dict[str, tuple[Method, str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_with_a_noise_is_found(name: str) -> None:
+def test_what_is_wrong_with_a_noise_is_found(
+    name: str, record_property: Callable[[str, object], None]
+) -> None:
     method, kind = WRONG[name]
     found = looked_at(method)
+    record_property("mutant", ["forensics", name, kind if kind in kinds(found) else ""])
     assert found.verdict == "fail"
     assert kind in kinds(found), found.faults
 
@@ -188,10 +191,16 @@ def steps_alike(self: Any, purpose: str) -> Stream:
     ],
 )
 def test_a_stream_that_is_used_twice_is_found(
-    own: Callable[..., Stream], method: Method, words: str, monkeypatch: pytest.MonkeyPatch
+    own: Callable[..., Stream],
+    method: Method,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Callable[[str, object], None],
 ) -> None:
     monkeypatch.setattr(clients.Streams, "own", own)
     found = looked_at(method)
+    told = words if any(words in fault.words for fault in found.faults) else ""
+    record_property("mutant", ["forensics", f"a stream used twice, which {words.strip()}", told])
     assert "reuse" in kinds(found)
     assert any(words in fault.words for fault in found.faults)
 

@@ -95,7 +95,11 @@ SETTINGS: dict[str, tuple[dict[str, float], int]] = {
 
 
 @pytest.mark.parametrize("name", [*CHANGES, *PATCHES])
-def test_a_bug_that_only_a_run_shows_is_refuted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_that_only_a_run_shows_is_refuted(
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Callable[[str, object], None],
+) -> None:
     given, many = SETTINGS.get(name, ({"q": 0.25, "sigma": 2.0}, 500))
     settings: dict[str, Any] = {"T": ROUNDS, **given}
     if name in PATCHES:
@@ -104,6 +108,8 @@ def test_a_bug_that_only_a_run_shows_is_refuted(name: str, monkeypatch: pytest.M
     else:
         method = Changed(how=CHANGES[name], **settings)
     found = told(audited(method, many))
+    words = found.verdict if found.verdict == "fail" else ""
+    record_property("mutant", ["canaries of a run", f"in a run: {name}", words])
     assert found.verdict == "fail", [row.words() for row in found.rows]
 
 

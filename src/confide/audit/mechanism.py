@@ -180,12 +180,14 @@ def level(counts: Counts, curve: Curve | None, tests: int) -> float:
 def doubts(mu: float, curve: Curve | None, draws: int) -> bool:
     """Whether a release of this mu has smaller errors than the claim allows, where they are equal.
 
-    There scores were seen, or at least one in so many draws; of rarer ones a fit knows nothing.
+    There scores were seen, or at least one in so many draws; of rarer ones a fit knows nothing,
+    and a claim that allows only rarer ones is not doubted.
     """
     if curve is None or mu <= 0:
         return False
     fpr = max(float(ndtr(-mu / 2)), 1 / draws)
-    return gaussian(mu)(fpr) < curve(fpr) * (1 - 1e-9)
+    allowed = curve(fpr)
+    return allowed >= 1 / draws and gaussian(mu)(fpr) < allowed * (1 - 1e-9)
 
 
 def affordable(
