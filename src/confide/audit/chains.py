@@ -41,10 +41,9 @@ def ran(
             words = broken(mine, stages, last)
             if words:
                 who = "the server" if client is None else f"client {client}"
-                level = against(statement, SEERS[place])
-                yield Fault(
-                    "stages", f"`{name}` at {place}: in round {one.t}, {words} ({who})", level
-                )
+                where, level = f"`{name}` at {place}", against(statement, SEERS[place])
+                words = f"{where}: in round {one.t}, {words} ({who})"
+                yield Fault("stages", words, level, where)
         yield from added_up(one, calls, statement)
     yield from unused(runs, calls, statement)
 
@@ -99,7 +98,7 @@ def added_up(one: Seen, calls: Sequence[Call], statement: Statement) -> Iterator
         if off > CLOSE * float(total.abs().max()) / divisor:
             words = f"`{name}` at publish: in round {one.t}, what is noised is not the sum of what "
             words += f"was sent over {divisor:g}"
-            yield Fault("sum", words, against(statement, SEERS["publish"]))
+            yield Fault("sum", words, against(statement, SEERS["publish"]), name)
 
 
 def clips(show: Rehearsal, statement: Statement) -> Iterator[Fault]:
@@ -152,4 +151,4 @@ def unused(
                     mine = place, number, client
                     if mine not in ever or not (coins or (*mine, one.run, one.t) in worked):
                         words = f"{where}: client {client} adds none of it in round {one.t}"
-                        yield Fault("stages", words, against(statement, SEERS[place]))
+                        yield Fault("stages", words, against(statement, SEERS[place]), where)

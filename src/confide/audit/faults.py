@@ -17,7 +17,6 @@ SEERS = {
 }
 """Whose rows of the statement rest on noise at this place."""
 LEVELS = ("fail", "warn", "told")
-ONCE = ("scale", "reuse", "frozen")
 
 
 @dataclass(frozen=True)
@@ -27,6 +26,7 @@ class Fault:
     kind: str
     words: str
     level: str  # one of LEVELS
+    about: str = ""  # of several faults of a kind about one thing, the first is told
 
     def row(self) -> dict[str, Any]:
         """For JSON."""
@@ -47,11 +47,10 @@ def against(statement: Statement, seers: Sequence[str]) -> str:
 
 
 def told_once(faults: Sequence[Fault]) -> Iterator[Fault]:
-    """The worst first; what is said of a whole stage is not said again of its layers."""
+    """The worst first; what is said of a stage is not said again of its layers, or of each key."""
     known: set[tuple[str, str]] = set()
     for fault in sorted(faults, key=lambda f: LEVELS.index(f.level)):
-        about = fault.kind, fault.words.partition(" at ")[0]
-        if fault.kind in ONCE and about in known:
-            continue
-        known.add(about)
-        yield fault
+        about = fault.kind, fault.about or fault.words
+        if about not in known:
+            known.add(about)
+            yield fault

@@ -110,14 +110,15 @@ def looked_at(
 ) -> Forensics:
     """Make the rounds, and look."""
     show = Rehearsal.of(method, clients, key)
-    turns = (0, 1) if show.rounds < 4 else (0, 1, show.rounds - 1)
+    turns = tuple(sorted({0, min(1, show.rounds - 1), show.rounds - 1}))
     before = global_states()
     runs = [list(show.play(run, turns)) for run in range(KEYS)]
     drawn_from = moved(before, global_states())
     calls = list(show.notes.calls)
-    faults = [*ran(runs, calls, statement), *generators(show, runs[0][0], drawn_from, statement)]
-    faults += clips(show, statement)
-    others = {seen.t: seen for seen in show.play(KEYS, tuple({0, turns[-1]}), other=True)}
+    ends = tuple(sorted({0, turns[-1]}))
+    faults = [*ran(runs, calls, statement), *clips(show, statement)]
+    faults += generators(show, {seen.t: seen for seen in runs[0]}, ends, drawn_from, statement)
+    others = {seen.t: seen for seen in show.play(KEYS, ends, other=True)}
     noisy = [call for call in calls if is_noise(call.stage, call.given.numel())]
     kinds = kinds_of(noisy)
     coins = np.random.default_rng(key.stream(0, None, "coins").uint64(4))
@@ -159,26 +160,33 @@ def at_turns(
 
 
 def generators(
-    show: Rehearsal, first: Seen, drawn_from: Sequence[str], statement: Statement
+    show: Rehearsal,
+    first: Mapping[int, Seen],
+    turns: tuple[int, ...],
+    drawn_from: Sequence[str],
+    statement: Statement,
 ) -> Iterator[Fault]:
-    """The first round once more under the same key, with all global generators seeded anew."""
+    """These rounds once more under the same key, with all global generators seeded anew."""
     level = against(statement, SEERS["batch"])
     for who in drawn_from:
         yield Fault("generator", f"a round draws from {who} global generator", level)
     written = len(show.notes.calls)
     with reseeded(20_261):
-        again = next(show.play(0, (0,)))
+        again = list(show.play(0, turns))
     del show.notes.calls[written:]
-    for client, vectors in first.sent.items():
-        for name, vector in vectors.items():
-            twice = again.sent[client].get(name)
-            if twice is None or not same(vector, twice):
-                words = f"`{name}` of client {client} is another one under the same key"
-                yield Fault("generator", f"{words}: not all of its noise is the key's", level)
-    for name, vector in first.published.items():
-        if not same(vector, again.published[name]):
-            words = f"the published `{name}` is another one under the same key"
-            yield Fault("generator", f"{words}: not all of its noise is the key's", level)
+    for once, twice in ((first[seen.t], seen) for seen in again):
+        pairs = [
+            (name, f"client {client}'s", vector, twice.sent[client].get(name))
+            for client, vectors in once.sent.items()
+            for name, vector in vectors.items()
+        ]
+        for name, vector in once.published.items():
+            pairs.append((name, "the published", vector, twice.published.get(name)))
+        for name, whose, vector, other in pairs:
+            if other is None or not same(vector, other):
+                words = f"{whose} `{name}` is another one under the same key, in round {once.t}"
+                words += ": not all of its noise is the key's"
+                yield Fault("generator", words, level, about=name)
 
 
 def kinds_of(calls: Sequence[Call]) -> list[Call]:
@@ -249,10 +257,11 @@ def refuted(
     """The tests that fail at these levels, all together; what is furthest off comes first."""
     for test in sorted(tests, key=lambda one: -one.size):
         seers = sorted({seer for place, _, _ in test.seats for seer in SEERS[place]})
+        level, about = against(statement, seers), told(test.seats[0])
         if test.p <= sure / len(tests):
-            yield Fault(test.kind, test.words, against(statement, seers))
-        elif test.p <= likely / len(tests) and against(statement, seers) == "fail":
-            yield Fault(test.kind, f"{test.words}, at level {likely:g}", "warn")
+            yield Fault(test.kind, test.words, level, about)
+        elif test.p <= likely / len(tests) and level == "fail":
+            yield Fault(test.kind, f"{test.words}, at level {likely:.2g}", "warn", about)
 
 
 def frozen(found: Sequence[Draw], kinds: Sequence[Call], statement: Statement) -> Iterator[Fault]:
@@ -269,15 +278,15 @@ def frozen(found: Sequence[Draw], kinds: Sequence[Call], statement: Statement) -
             who = "the server" if one.client is None else f"client {one.client}"
             words = f"{told(one.seat, one.name)} adds the same under every key to {still} of "
             words += f"{stack.shape[1]} entries (round {one.t}, {who})"
-            yield Fault("frozen", words, against(statement, SEERS[one.seat[0]]))
+            yield Fault("frozen", words, against(statement, SEERS[one.seat[0]]), told(one.seat))
 
 
 def power(found: Sequence[Draw], tests: int, sure: float) -> str:
-    """By how much a stage's standard deviation must be off to be caught for certain, almost."""
+    """How much of a stage's standard deviation may be missing before that is seen, mostly."""
     counts = [sum(len(one.scores) for one in mine) for mine in by_seat(found).values()]
     if not counts:
         return "there is no noise to look at"
     n = min(counts)
     low = sqrt(float(chi2.ppf(sure / tests / 2, n)) / n)
     share = 1 - low / sqrt(float(chi2.ppf(0.95, n)) / n)
-    return f"would have caught {share:.0%} of any stage's noise missing"
+    return f"would have caught any stage with {share:.0%} of its noise missing, 19 times in 20"

@@ -7,7 +7,7 @@ records and not the key leaves as it is, to the last bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -55,9 +55,6 @@ class Field:
             "declared": self.declared,
             "fault": self.fault,
         }
-
-
-Vectors = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True, eq=False)

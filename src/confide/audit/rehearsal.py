@@ -90,13 +90,11 @@ class Rehearsal:
         """
         noise = Key.from_seed(int.from_bytes(self.key.stream(run, None, "noise").bytes(32)))
         key = NoiseKey(self.key.material, self.key.source, noise, self.notes.taken)
-        recipe = self.recipe(key, other)
-        shop = recipe.workshop()
+        shop, loop = self.begun(key, other)
         self.notes.run = run
-        loop = self.loop(recipe)
         for t in turns:
             if t != loop.progress.t:
-                loop = self.loop(recipe)
+                shop, loop = self.begun(key, other)
                 loop.progress.t = t
                 r = planned_at(self.plan, t)
             else:
@@ -141,13 +139,17 @@ class Rehearsal:
         memory = memory_for(self.plan, self.sizes, torch.float32)
         return Recipe(self.module, "cross-entropy", held, key, torch.float32, "auto", *memory)
 
-    def loop(self, recipe: Recipe) -> Loop:
-        """The engine's loop before the first round; nothing here trains by it or charges for it."""
+    def begun(self, key: Key, other: bool) -> tuple[Workshop, Loop]:
+        """The clients' workshop, and the engine's loop before the first round.
+
+        Nothing here trains by the loop or charges for it.
+        """
+        recipe = self.recipe(key, other)
         nobody: Any = None
         flat = Flat(self.module)
         start = Progress(flat.vector.clone(), np.zeros(self.sizes.clients, np.int64))
         books = Books(self.method, self.sizes, self.plan, None, None, {}, None, None)
-        return Loop(
+        loop = Loop(
             books=books,
             weights=heavy(recipe.federation.sizes),
             key=recipe.key,
@@ -157,6 +159,7 @@ class Rehearsal:
             progress=start,
             public=ServersRecords(recipe),
         )
+        return recipe.workshop(), loop
 
 
 def heavy(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
