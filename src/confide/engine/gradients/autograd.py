@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, cast
 
 import torch
@@ -26,11 +27,18 @@ class Autograd:
         """For this model and this loss."""
         self.flat, self.loss = flat, loss
         self._masks = install(flat.module)
-        self._sum = torch.zeros_like(flat.vector)
-        self._sums = flat.split(self._sum)
         self._at: Tensor | None = None
         self._views: list[Tensor] = []
         self._checked = False
+
+    @cached_property
+    def _sum(self) -> Tensor:
+        """Made when it is first asked for: book-keeping has a sum of its own."""
+        return torch.zeros_like(self.flat.vector)
+
+    @cached_property
+    def _sums(self) -> list[Tensor]:
+        return self.flat.split(self._sum)
 
     def seed_dropout(self, seed: int) -> None:
         """Start the dropout masks anew."""
