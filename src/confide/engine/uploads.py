@@ -17,6 +17,7 @@ from confide.channels import Shuffle
 from confide.cohorts import Poisson
 from confide.engine.rounds import Round, Sizes
 from confide.randomness import Stream
+from confide.stages.bounds import blocks
 
 HELD = 3
 """Copies of all models while they are joined: those that came, the next turn's, and a step's."""
@@ -52,7 +53,9 @@ def received(
                 out.totals[name] = torch.zeros(
                     vector.shape, dtype=torch.float64, device=vector.device
                 )
-            out.totals[name].add_(vector, alpha=weight)
+            # In pieces: the doubles of a large vector would take new memory for each client.
+            for total, part in zip(blocks(out.totals[name]), blocks(vector), strict=True):
+                total.add_(part, alpha=weight)
     if isinstance(r.aggregate, ByLossAndSize) and out.totals:
         out.totals = r.aggregate.weighed(out.totals)
     return out
