@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isfinite
 
-from confide.accounting import account, gdp, sampling
+from confide.accounting import account, contents, gdp, sampling
 from confide.accounting.events import DpEvent
 from confide.accounting.losses import LossAccountant
 from confide.accounting.relations import Refused, Relation
@@ -43,6 +43,8 @@ def of_replacing(curve: Curve, relation: Relation) -> Curve:
 
 def deltas(event: DpEvent, relation: Relation) -> list[tuple[float, float]]:
     """Points of the privacy profile, as far as an accountant proves them."""
+    if contents.certified_count(event):  # known by one (epsilon, delta) each
+        return []
     priced = sampling.priced(event, relation)
     losses = LossAccountant(relation)
     if losses.supports(priced):

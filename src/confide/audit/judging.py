@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.audit.bounds import Curve
+from confide.audit.bounds import Counts, Curve
 from confide.audit.claimed import Row
 from confide.audit.onerun import (
     LIKELY,
@@ -31,6 +31,7 @@ from confide.engine.sightings import Sightings, scores
 from confide.rounding import bound
 
 LAYER = "canaries in the run"
+Points = tuple[tuple[float, float], ...]
 POINTS = 60
 LEAST_RATE = 1e-4
 
@@ -42,8 +43,9 @@ class Judged:
     row: Row
     found: Found
     power: float | None  # the least share of missing noise that would have been refuted
-    ceiling: tuple[tuple[float, float], ...]  # FPR and the largest TPR that the claim allows
-    points: tuple[tuple[float, float], ...]  # FPR and TPR of the strongest score
+    ceiling: Points  # FPR and the largest TPR that the claim allows
+    points: Points  # FPR and TPR of the strongest score, as counted
+    sure: Points  # the same, each with its worse 95 % limits
 
     @property
     def verdict(self) -> str:
@@ -96,6 +98,7 @@ class Judged:
             "words": self.words(),
             "ceiling": [list(point) for point in self.ceiling],
             "points": [list(point) for point in self.points],
+            "sure": [list(point) for point in self.sure],
         }
 
 
@@ -174,29 +177,36 @@ def one(row: Row, told: dict[str, Scores], coins: Coins, tests: int) -> Judged:
     found = examined(told, coins, curve, delta, tests)
     strongest = max(told.values(), key=lambda scores: fitted(scores, coins).mu)
     mu = min(fitted(strongest, coins).mu, crossing(curve))
+    counted_points, sure = roc(strongest, coins)
     return Judged(
         row=row,
         found=found,
         power=caught(curve, mu, len(coins), tests),
         ceiling=ceiling_points(curve),
-        points=roc(strongest, coins),
+        points=counted_points,
+        sure=sure,
     )
 
 
-def ceiling_points(curve: Curve) -> tuple[tuple[float, float], ...]:
+def ceiling_points(curve: Curve) -> Points:
     """What the claim allows: the TPR at most, for false-alarm rates on a logarithmic scale."""
-    rates = np.concatenate([np.logspace(np.log10(LEAST_RATE), 0, POINTS)])
+    rates = np.logspace(np.log10(LEAST_RATE), 0, POINTS)
     return tuple((float(fpr), 1 - curve(float(fpr))) for fpr in rates)
 
 
-def roc(scores: Scores, coins: Coins) -> tuple[tuple[float, float], ...]:
-    """Both rates at thresholds from the strictest on, as counted; at most so many of them."""
+def roc(scores: Scores, coins: Coins) -> tuple[Points, Points]:
+    """Both rates at thresholds from the strictest on: as counted, and at their worse limits."""
     order = np.argsort(-scores, kind="stable")
     hits, alarms = np.cumsum(coins[order]), np.cumsum(~coins[order])
     ends = np.append(np.flatnonzero(np.diff(scores[order])), len(order) - 1)
     kept = np.unique(ends[np.unique(np.logspace(0, np.log10(len(ends)), POINTS).astype(int)) - 1])
     ins, outs = max(int(coins.sum()), 1), max(int((~coins).sum()), 1)
-    return tuple((float(alarms[at]) / outs, float(hits[at]) / ins) for at in kept)
+    counts = [Counts(int(alarms[at]), outs, ins - int(hits[at]), ins) for at in kept]
+    limits = [one.limits(LIKELY) for one in counts]
+    return (
+        tuple((one.alarms / outs, 1 - one.misses / ins) for one in counts),
+        tuple((fpr, 1 - fnr) for fpr, fnr in limits),
+    )
 
 
 def number(value: float) -> float | str:

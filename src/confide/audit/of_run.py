@@ -149,6 +149,7 @@ def canaries_of(run: Run | str | Path, done: Finished) -> dict[str, Any] | None:
     return {
         "canaries": told.whole("canaries"),
         "unit": told.text("unit"),
+        "words": told.text("words"),
         "verdict": min(verdicts, key=WORST.__getitem__),
         "rows": [dict(row.data) for row in rows],
     }

@@ -80,6 +80,7 @@ class Release:
             "via": "" if found is None else f"{found.canary}: {found.via}",
             "draws": self.draws,
             "verdict": self.verdict,
+            "power": self.power() if self.claimed < inf else "",
             "words": self.words(),
         }
 

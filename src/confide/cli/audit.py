@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from rich import box
@@ -15,8 +16,10 @@ from confide.accounting.relations import Refused
 from confide.cli import Wrong
 from confide.cli.plan import load, settings
 from confide.cli.tables import console
+from confide.cli.words import whole_number
 from confide.rounding import bound
 
+CANARIES = 2000
 COLOURS = {"pass": "green", "warn": "yellow", "fail": "bold red"}
 KINDS = {"raw": "yellow", "noised": "green"}
 LEVELS = {"fail": "against the statement:", "warn": "perhaps:", "told": "not hidden:"}
@@ -32,6 +35,16 @@ def options(parser: argparse.ArgumentParser) -> None:
     add("--seconds", type=float, default=40.0, help="about how long, by default 40")
     add("--seed", type=int, default=0, help="another one makes other draws")
     add("--set", metavar="KEY=VALUE", action="append", default=[], help="a field of the method")
+    add(
+        "--train",
+        nargs="?",
+        const=CANARIES,
+        type=whole_number,
+        metavar="CANARIES",
+        help="also train 20 rounds on digits with canaries among the units (by default 2000), "
+        "which shows what only a run can",
+    )
+    add("--report", type=Path, metavar="FILE", help="also write it as one HTML file")
 
 
 def example() -> str:
@@ -43,8 +56,10 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
     """Attack every release."""
     if not 0 < given.seconds < float("inf"):
         raise Wrong(f"audit: --seconds {given.seconds}, allowed is a finite number above 0.")
+    if given.report is not None and given.report.is_dir():
+        raise Wrong(f"audit: --report {given.report} is a directory, allowed is a file.")
     if is_run(given.method):
-        return of_run(given)
+        return reported(of_run(given), given.report)
     given.clients = given.records = given.layers = given.rounds = None
     method = load(given.method, settings(given.set, given))
     from confide.audit import audit
@@ -53,12 +68,34 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
     if isinstance(method, Round):
         raise Wrong("audit: this is a Round, allowed is a Method, which says how many there are.")
     try:
-        return {
-            **audit(method, seconds=given.seconds, seed=given.seed).row(),
-            "method": given.method,
-        }
+        answer = audit(method, seconds=given.seconds, seed=given.seed).row()
+        if given.train is not None:
+            answer = with_canaries(answer, method, given)
     except (Refused, ValueError) as why:
         raise Wrong(f"audit: {why}") from why
+    return reported({**answer, "method": given.method}, given.report)
+
+
+def with_canaries(answer: dict[str, Any], method: Any, given: argparse.Namespace) -> dict[str, Any]:
+    """Beside the stages, what canaries in a run of the method tell."""
+    from confide.audit.trained import joined, trained
+
+    began = perf_counter()
+    found = trained(method, canaries=given.train, seed=given.seed)
+    answer = joined(answer, found)
+    return {**answer, "seconds": answer["seconds"] + perf_counter() - began}
+
+
+def reported(answer: dict[str, Any], out: Path | None) -> dict[str, Any]:
+    """The answer, once its page is written where one is wanted."""
+    if out is None:
+        return answer
+    from confide.report.auditing import write_audit
+
+    try:
+        return {**answer, "report": str(write_audit(answer, out))}
+    except OSError as why:
+        raise Wrong(f"audit: --report {out}: {why.strerror or why}.") from why
 
 
 def is_run(given: str) -> bool:
@@ -77,6 +114,8 @@ def of_run(given: argparse.Namespace) -> dict[str, Any]:
     """Audit what a run left."""
     if given.set:
         raise Wrong(f"audit: --set {given.set[0]!r} with a run, which has its own settings.")
+    if given.train is not None:
+        raise Wrong("audit: --train with a run, allowed is that with a method: a run is trained.")
     from confide.audit.of_run import audit_run
     from confide.ledger import LedgerError
 
@@ -95,6 +134,8 @@ def show(answer: dict[str, Any]) -> None:
         show_run(answer["run"])
     if answer["releases"]:
         show_stages(answer)
+    if "canaries" in answer:
+        show_canaries(console(), answer["canaries"])
     after = f"after {answer['seconds']:.0f} s"
     console().print(Text(answer["verdict"].upper(), style=COLOURS[answer["verdict"]]), Text(after))
 
@@ -110,10 +151,8 @@ def show_run(run: dict[str, Any]) -> None:
     for one in run["attacks"]:
         if one["verdict"] != "pass":
             screen.print(f"{one['release']}: {one['words']}.", highlight=False)
-    for one in (run["canaries"] or {"rows": []})["rows"]:
-        verdict = Text(one["verdict"], style=COLOURS[one["verdict"]])
-        about = f"canaries, one {one['unit']} to the {one['observer']}:"
-        screen.print(Text(about), verdict, Text(f"{one['words']}."))
+    if run["canaries"] is not None:
+        show_canaries(screen, run["canaries"])
     for why in run["not_done"]:
         screen.print(Text(f"not done: {why}."))
 
@@ -158,6 +197,16 @@ def show_stages(answer: dict[str, Any]) -> None:
     ]
     for one in (*told, *answer["accounts"]["drawn"]):
         screen.print(f"Accounts: {one['words']}.", highlight=False)
+
+
+def show_canaries(screen: Console, told: dict[str, Any]) -> None:
+    """What the canaries of a run tell about each row of its statement."""
+    for one in told["rows"]:
+        who = f"{one['layer']}, {one['unit']} to the {one['observer']}, {one['relation']}:"
+        word = Text(one["verdict"], style=COLOURS[one["verdict"]])
+        screen.print(Text(who), word, Text(f"{one['words']}."))
+    if not told["rows"]:
+        screen.print(Text("canaries in the run: too few of them took part to say anything."))
 
 
 def show_message(screen: Console, noise: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from confide.accounting.relations import Relation
 from confide.channels import Each
+from confide.cohorts import Spaced
 from confide.engine.canaries import Canaries, sign
 from confide.engine.rounds import Round
 
@@ -84,14 +85,13 @@ class Sightings:
         before = self._at(model) if main(r) == "model" else torch.zeros(self.canaries.count)
         before = before.double()
         everyone = np.arange(self.canaries.count)
-        shown = self._at(published[main(r)])
-        self._add("world", t, (shown.double() - before).numpy(), everyone)
-        if self.odds is not None:
-            ratios = likelihoods(
-                (shown.double() - before).numpy() * sign(t), self.odds, self.canaries.relation
-            )
-            self._tally("world", "likelihood", torch.from_numpy(ratios), everyone)
         seen = np.array([c for client in self._came for c in self._of.get(client, [])], np.int64)
+        shown = (self._at(published[main(r)]).double() - before).numpy()
+        known = seen if isinstance(r.cohort, Spaced) else everyone  # its turns are public
+        self._add("world", t, shown[known], known)
+        if self.odds is not None:
+            ratios = likelihoods(shown * sign(t), self.odds, self.canaries.relation)
+            self._tally("world", "likelihood", torch.from_numpy(ratios), everyone)
         if isinstance(r.channel, Each):
             parts = [self._single[client] for client in self._came if client in self._of]
             values = torch.cat(parts) if parts else torch.zeros(0)

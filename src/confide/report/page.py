@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from confide.report import compare, digits, pictures, verdict
+from confide.report.auditing import audit_section
+from confide.report.document import document, section, written
 from confide.report.fields import NotARun
 from confide.report.finding import ended, find_runs, method_in, unfinished
 from confide.report.markup import Html, el, join, pairs, table
@@ -17,10 +17,6 @@ from confide.report.naming import Series, series
 from confide.report.private import Private
 from confide.report.record import RunRecord, read_run
 from confide.report.statement import statement
-
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""The browser itself refuses every request and every script of this page."""
-
 
 OWN_COPY = (
     "The owner's copy: it also shows what tells on the clients (what they hold, times, "
@@ -43,11 +39,7 @@ def write_report(runs: Sequence[Path | RunRecord], out: Path, *, private: bool =
         ended(places[0])  # it has not, which this says
     records += [read_run(place, private=private) for place in places if place not in waiting]
     text = page(records, [method_in(place) for place in waiting])
-    out.parent.mkdir(parents=True, exist_ok=True)
-    half = out.with_name(f".{out.name}.{os.getpid()}")
-    half.write_text(text, encoding="utf-8")
-    half.replace(out)
-    return out
+    return written(text, out)
 
 
 def page(runs: Sequence[RunRecord], waiting: Sequence[str] = ()) -> str:
@@ -55,29 +47,14 @@ def page(runs: Sequence[RunRecord], waiting: Sequence[str] = ()) -> str:
     groups = series(runs)
     title = heading(runs)
     body = one(runs[0]) if len(runs) == 1 else several(runs, groups)
-    style = Html((files("confide.report") / "page.css").read_text(encoding="utf-8"))
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        el("meta", name="color-scheme", content="light dark"),
-        el("title", f"{title} · confide"),
-        el("style", style),
-    )
     missing = compare.listed(list(waiting)) if waiting else None
-    top = el(
-        "header",
-        el("p", "Privacy report", class_="kind"),
-        el("h1", title),
+    notes = join(
         facts(runs),
         el("p", f"Not shown, for it has not ended: {missing}.", class_="notice")
         if missing
         else None,
     )
-    foot = el("footer", "Written by confide. This file loads nothing and runs no script.")
-    main = el("main", top, body, foot)
-    return f"<!doctype html>\n{el('html', head, el('body', main), lang='en')}\n"
+    return document("Privacy report", title, notes, body)
 
 
 def heading(runs: Sequence[RunRecord]) -> str:
@@ -107,6 +84,10 @@ def facts(runs: Sequence[RunRecord]) -> Html:
     return join(
         el("p", " · ".join(part for part in parts if part), class_="facts"),
         el("p", OWN_COPY, class_="notice") if first.private else None,
+        [
+            el("p", note, class_="notice")
+            for note in dict.fromkeys(n for r in runs if r.audit for n in r.audit.notes)
+        ],
     )
 
 
@@ -114,11 +95,6 @@ def rounds(run: RunRecord) -> str:
     """60 rounds, or 12 of 60 rounds."""
     most = digits.counted(max(run.planned, run.rounds), "round")
     return most if run.rounds >= run.planned else f"{digits.plain(run.rounds)} of {most}"
-
-
-def section(title: str, *inside: Html | None) -> Html | None:
-    """A part of the page; none when it is empty."""
-    return el("section", el("h2", title), inside, class_="part") if any(inside) else None
 
 
 def one(run: RunRecord) -> Html:
@@ -134,6 +110,7 @@ def one(run: RunRecord) -> Html:
         el("section", verdict.verdict(run), class_="part verdict"),
         uncovered([run]),
         section("The statement", statement(run)),
+        section("The audit of this run", audit_section(run.audit)) if run.audit else None,
         section("The run", gallery(charts)),
         section("Configuration", configuration(run)),
         section("Environment", environment(run)),
@@ -181,6 +158,7 @@ def detail(group: Series) -> Html | None:
         verdict.verdict(run),
         el("h3", "The statement"),
         statement(run),
+        join(el("h3", "The audit of this run"), audit_section(run.audit)) if run.audit else None,
         el("details", el("summary", "Configuration"), configuration(run)),
         el("details", el("summary", "Environment"), environment(run)),
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from confide.cells import VIEWS, Cell
+from confide.report.audited import Audited, of_canaries, read_canaries
 from confide.report.fields import Fields, NotARun, load, parsed, text_of
 from confide.report.finding import ended
 from confide.report.private import Private, read_private
@@ -16,6 +17,7 @@ from confide.report.private import Private, read_private
 if TYPE_CHECKING:
     from confide.engine.running import Run
 
+AUDIT, CANARIES = "public/audit.json", "private/canaries.json"
 METRICS = ("accuracy", "mean absolute error")
 
 
@@ -69,6 +71,7 @@ class RunRecord:
     config: str
     budget: Budget | None
     private: Private | None
+    audit: Audited | None = None  # of its canaries, if it has some
 
     @property
     def last(self) -> Point | None:
@@ -98,6 +101,7 @@ def read_run(place: Path, *, private: bool = False) -> RunRecord:
         rows_of(public / "metrics.jsonl"),
         text_of(toml) if toml.exists() else "",
         read_private(place) if private else None,
+        of_canaries(place / (CANARIES if private else AUDIT)),
     )
 
 
@@ -105,17 +109,26 @@ def record_of(run: Run) -> RunRecord:
     """The same of a run that is still at hand, as far as it may be given away."""
     from confide.engine import records
 
+    audit: Audited | None = None
+    if run.audit is not None:
+        audit = read_canaries(Fields(Path(AUDIT), run.audit.data(private=False)))
     return record(
         Fields(Path("run.json"), records.public(run)),
         Fields(Path("statement.json"), records.statement(run)),
         [Fields(Path("metrics.jsonl"), row) for row in run.metrics],
         "",
         None,
+        audit,
     )
 
 
 def record(
-    run: Fields, stated: Fields, rows: Sequence[Fields], config: str, private: Private | None
+    run: Fields,
+    stated: Fields,
+    rows: Sequence[Fields],
+    config: str,
+    private: Private | None,
+    audit: Audited | None = None,
 ) -> RunRecord:
     """The record from its parts, each field checked."""
     metric = run.text("metric")
@@ -133,6 +146,7 @@ def record(
         config=config,
         budget=None if run.get("budget") is None else budget_of(run),
         private=private,
+        audit=audit,
         method=run.text("method"),
         paper=run.text("paper"),
         data=run.text("data"),
