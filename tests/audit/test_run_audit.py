@@ -18,10 +18,13 @@ from confide.audit.finished import of_directory, of_run
 from confide.audit.membership import Candidates, Evidence, LossThreshold
 from confide.audit.of_run import RunAudit, audit_run
 from confide.cli import main
+from confide.cohorts import Fixed
 from confide.engine import safetensors, taps
+from confide.engine.rounds import Local
+from confide.local import SGD
 from confide.randomness import Key
 from confide.report.fields import NotARun
-from small import Private, federation, mlp
+from small import Anything, Private, federation, mlp, plain
 
 KEY = Key.from_seed(0)
 
@@ -191,6 +194,10 @@ def promised(stated: Any) -> Any:
     return stated
 
 
+def thrice(told: Any) -> Any:
+    return {**told, "participations_most": 3}
+
+
 def shorter(stated: Any) -> Any:
     return {**stated, "rounds": 3}
 
@@ -277,11 +284,17 @@ def test_a_filter_s_limits_are_compared(tmp_path: Path) -> None:
     assert found == {"statement": "pass", "ledger": "pass", "release": "pass"}
 
 
-def test_more_participations_than_are_allowed(run: Path) -> None:
-    path = run / "private" / "run.toml"
-    path.write_text(path.read_text())
-    done = of_directory(run)
-    assert "participations" not in {one.name for one in checks(done)}
+def test_more_participations_than_are_allowed(tmp_path: Path) -> None:
+    method = Anything(plain(Local(SGD(0.1)), Fixed(2, at_most=2)), T=3)
+    done = cf.run(method, federation(), model=mlp(), workers=1, out=tmp_path / "run")
+    found = {one.name: one for one in checks(of_run(done))}
+    assert found["participations"].verdict == "pass"
+    rewritten(
+        tmp_path / "run/private/summary.json", lambda told: {**told, "participations_most": 3}
+    )
+    found = {one.name: one for one in checks(of_run(done))}
+    assert found["participations"].verdict == "fail"
+    assert "took part 3 times at the most, allowed are 2" in found["participations"].words
 
 
 # What is not there ------------------------------------------------------------------------------
@@ -364,3 +377,12 @@ def test_the_package_is_the_function(made: Path) -> None:
         cf.audit("no-such-method")
     with pytest.raises(TypeError, match="is a Round"):
         cf.audit(cf.Round(cf.All()))  # pyright: ignore
+
+
+def test_losses_that_a_method_sends_beside_do_not_hide_its_rows() -> None:
+    done = cf.run(cf.methods.UDPCRD(T=2, K=4), federation(), model=mlp(), workers=1)
+    finished = of_run(done)
+    assert any(cell.of != "update" for cell in done.statement.cells)
+    outcomes = attacked.outcomes(finished, attacked.planned(finished, KEY), KEY)
+    assert [o.question.cell.unit for o in outcomes] == ["record", "client"]
+    assert all(o.question.cell.of == "update" for o in outcomes)

@@ -97,7 +97,8 @@ def rows(
     found: dict[tuple[str, str], list[Row]] = {}
     if held is not None:
         for one in held:
-            found.setdefault(one.key[:2], []).append(Row(one.cell, one.way))
+            if one.cell.of == "update":
+                found.setdefault(one.key[:2], []).append(Row(one.cell, one.way))
     else:
         members = groups(plan, sizes)
         for group, client in members:
@@ -111,8 +112,7 @@ def rows(
                     alone = row if len(members) == 1 else replace(row, ways=())
                     found.setdefault((unit, view), []).append(alone)
     wanted = [(unit, view) for unit in ("client", "record") for view in VIEWS]
-    worst = [max(found[key], key=lambda row: row.cell.epsilon) for key in wanted if key in found]
-    return [row for row in worst if row.cell.of == "update"]
+    return [max(found[key], key=lambda row: row.cell.epsilon) for key in wanted if key in found]
 
 
 def proved(
