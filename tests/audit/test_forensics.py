@@ -143,7 +143,7 @@ def test_noise_that_is_what_it_says_is_not_accused(name: str) -> None:
 def test_a_method_of_few_rounds_is_looked_at_to_its_end(rounds: int) -> None:
     assert not looked_at(Uploads((Clip(1.0), Gaussian(STD)), T=rounds)).faults
     found = looked_at(Publishes((Weak(STD, 0.8),), T=rounds))
-    assert kinds(found) == {"scale"}
+    assert "scale" in kinds(found)
 
 
 def test_the_same_seed_finds_the_same() -> None:

@@ -85,15 +85,14 @@ class Rehearsal:
     def play(self, run: int, turns: tuple[int, ...], *, other: bool = False) -> Iterator[Seen]:
         """These rounds under a noise key of this run's own; `other`: other records.
 
-        The rounds from 0 on follow from one another; one from later is the planned one, made on the
-        first model.
+        Round 1 follows from round 0; one from later is the planned one, made on the first model.
         """
         noise = Key.from_seed(int.from_bytes(self.key.stream(run, None, "noise").bytes(32)))
         key = NoiseKey(self.key.material, self.key.source, noise, self.notes.taken)
         shop, loop = self.begun(key, other)
         self.notes.run = run
         for t in turns:
-            if t != loop.progress.t:
+            if t > 1:
                 shop, loop = self.begun(key, other)
                 loop.progress.t = t
                 r = planned_at(self.plan, t)
