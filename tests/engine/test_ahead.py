@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from confide.engine.ahead import Ahead, ahead_of, values
+from confide.engine.ahead import Ahead, Drawn, ahead_of, values, words
 from confide.engine.pool import Pool
 from confide.randomness import Key
 from confide.randomness.streams import BLOCK, GROUP
@@ -34,6 +34,15 @@ def test_a_stage_adds_the_same_noise_ahead_or_not() -> None:
         ahead = ahead_of(stages, KEY.stream(0, 0, "batch"), 2, x, pool)
         for _ in range(2):
             assert torch.equal(stages[1](x, None, ahead), stages[1](x, None, alone))
+
+
+def test_a_gpu_gets_the_words_of_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: self)  # there may be no GPU here
+    own, alone = KEY.stream(0, 0, "batch"), KEY.stream(0, 0, "batch")
+    with Pool(2) as pool:
+        drawn = Drawn(Ahead(pool, words(own, 7, 2)))
+        for _ in range(2):
+            np.testing.assert_array_equal(drawn.uint64(8), alone.uint64(8))
 
 
 def test_only_gaussian_noise_is_drawn_ahead() -> None:
