@@ -45,6 +45,11 @@ POWER_DRAWS, POWER_SEEDS = 10_000, range(20)
 POWERS = ((4.0, "Gaussian", 3.3), (4.0, "Clopper-Pearson", 1.6), (1.0, "Gaussian", 0.5))
 SLOWEST = ("nbafl", "cpsgd", "fed-cdp-decay", "dp-fedags-c", "dp-fedavg-c")
 SECONDS = 60.0
+SEEDS = {
+    "calibration": f"0 to {AUDITS - 1} (calibration)",
+    "powers": f"0 to {len(POWER_SEEDS) - 1} (powers)",
+    "times": "0 (times)",
+}
 
 
 @dataclass(frozen=True)
@@ -157,6 +162,9 @@ PARTS: dict[str, Callable[[], Iterator[Row]]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", choices=("", *PARTS), help="one part")
+    parser.add_argument(
+        "--repeats", type=int, default=1, choices=(1,), help="seeds are the repeats"
+    )
     parser.add_argument("--json", type=Path, help="also write the rows here")
     parser.add_argument("--add", action="store_true", help="keep the runs that are in that file")
     parser.add_argument("--docs", action="store_true", help="only write docs/benchmarks.md anew")
@@ -169,7 +177,8 @@ def main() -> None:
     if options.json:
         old = options.add and options.json.exists()
         body: dict[str, Any] = json.loads(options.json.read_text()) if old else {"runs": []}
-        run = {"machine": found, "seeds": [0, AUDITS - 1], "repeats": 1, "only": options.only}
+        seeds = [SEEDS[name] for name in PARTS if options.only in ("", name)]
+        run = {"machine": found, "seeds": seeds, "repeats": 1, "only": options.only}
         body["heading"] = HEADING
         body["runs"].append({**run, "rows": [asdict(row) for row in rows]})
         options.json.write_text(json.dumps(body, indent=2) + "\n")
