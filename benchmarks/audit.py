@@ -111,7 +111,7 @@ def calibration() -> Iterator[Row]:
     for verdict, most in (("fail", FAILS), ("warn", WARNS)):
         count = verdicts.count(verdict)
         task = f"{verdict.upper()}s in {AUDITS} audits of {len(known)} mechanisms that are right"
-        yield bar(task, count, "our bar, at most", most, (most + 1) / (count + 1), "", told)
+        yield bar(task, count, "our bar, at most", most, (most + 1) / (count + 1), "audits", told)
         told = ""
 
 
@@ -121,7 +121,7 @@ def powers() -> Iterator[Row]:
         found = float(np.mean([seen(epsilon, bound, seed) for seed in POWER_SEEDS]))
         task = f"{bound} bound on a Gaussian mechanism of epsilon {epsilon:g}"
         note = f"{POWER_DRAWS} draws of each world, mean of {len(POWER_SEEDS)}"
-        yield bar(task, found, "our bar, at least", least, found / least, "", note)
+        yield bar(task, found, "our bar, at least", least, found / least, "ε", note)
 
 
 def seen(epsilon: float, bound: str, seed: int) -> float:
@@ -149,7 +149,7 @@ def bar(
     task: str, ours: float, peer: str, theirs: float, ratio: float, unit: str, note: str
 ) -> Row:
     """A number beside the one that we promise; the ratio is at least 1 where it is kept."""
-    return Row(task, ours, peer, theirs, ratio, ratio, ratio, note, None, True, unit)
+    return Row(task, ours, peer, theirs, ratio, None, None, note, None, True, unit)
 
 
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {
