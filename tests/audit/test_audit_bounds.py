@@ -1,5 +1,6 @@
 """Bounds from counts: beside another library's, and as strong as they are known to be."""
 
+from collections.abc import Callable
 from math import exp
 
 import numpy as np
@@ -23,6 +24,7 @@ from confide.audit.bounds import (
     upper_limit,
 )
 from confide.audit.mechanism import doubts
+from confide.audit.scores import chosen
 
 # Recorded from jax-privacy 2.0.0: _epsilon_one_run at delta 1e-5 and 1e-3, and
 # _epsilon_one_run_fdp at 1e-5, all from epsilon 0 at significance 0.05.
@@ -78,6 +80,23 @@ def test_power_on_ten_thousand_draws(
     tail = [epsilon_of_counts(at_tail(mu, 5000, s), 1e-5, 0.05) for s in range(10)]
     assert gaussian_least <= np.mean(middle) <= epsilon
     assert counts_least <= np.mean(tail) <= epsilon
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "bound", "least"),
+    [(4, epsilon_if_gaussian, 3.3), (4, epsilon_of_counts, 1.6), (1, epsilon_if_gaussian, 0.5)],
+)
+def test_power_where_half_of_the_draws_choose_the_test(
+    epsilon: float, bound: Callable[..., float], least: float
+) -> None:
+    mu, found = gdp.mu(epsilon, 1e-5), []
+    for seed in range(5):
+        random = np.random.default_rng(seed)
+        ins, outs = random.normal(mu, size=(10_000, 1)), random.normal(size=(10_000, 1))
+        tests = chosen(ins[:5000], outs[:5000], np.ones(1), 1e-5)
+        counts = [test.counts(ins[5000:], outs[5000:]) for test in tests]
+        found.append(max(bound(one, 1e-5, 0.05 / len(counts)) for one in counts))
+    assert least <= np.mean(found) <= epsilon
 
 
 def test_a_true_claim_is_seldom_refuted_and_a_false_one_almost_always() -> None:
