@@ -29,7 +29,7 @@ STUDY = Study(
     "(dp-fedavg-c) about add-remove, so their equal epsilons do not say the same.",
     trials=(
         trial("dp-bandmf", "dp-bandmf", GRID, b=10, beta=0.5),
-        trial("dp-bandmf, one band", "dp-bandmf", GRID, b=1, beta=0.5, T=20),
+        trial("dp-bandmf, one band", "dp-bandmf", GRID, b=1, C=0.5, beta=0.8, T=20),
         trial("dp-fedavg-c", "dp-fedavg-c", GRID, q=0.1, beta=0.5),
     ),
     orderings=(

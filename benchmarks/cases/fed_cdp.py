@@ -33,7 +33,7 @@ STUDY = Study(
         ),
         Trial(
             "dp-scaffold", "dp-scaffold",
-            {"T": 40, "l": 1.0, "s": 1.0, "K": 1, "C": 1.0, "eta_l": 1.0}, **MANY,
+            {"T": 40, "l": 1.0, "s": 1.0, "K": 1, "C": 1.0, "eta_l": 3.0}, **MANY,
             budget=RECORD, note="beyond the paper; no credit for drawing records",
             grid={"C": (0.3, 1.0), "eta_l": (0.3, 1.0, 3.0)},
         ),

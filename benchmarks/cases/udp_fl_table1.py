@@ -18,8 +18,8 @@ def trial(name: str, clients: int, grid: Values, **settings: Any) -> Trial:
     return Trial(name, name, settings, clients=clients, model="mlp", grid=grid)
 
 
-LOCAL: dict[str, Any] = {"E": 2, "B": 20, "eta": 0.1}
-FED: dict[str, Any] = {"T": 30, "p": 0.1, "C": 0.02, "levels": 41, **LOCAL}
+LOCAL: dict[str, Any] = {"E": 2, "B": 20, "eta": 0.2}
+FED: dict[str, Any] = {"T": 30, "p": 0.1, "C": 0.05, "levels": 41, **LOCAL}
 
 STUDY = Study(
     paper="udp-fl-table1",
@@ -31,7 +31,7 @@ STUDY = Study(
         trial("ldp-fed", 100, BOUNDS, k=50, epsilon=2.0, **FED),
         trial("ldp-fed-c", 100, FEWER, k=100, epsilon=3000.0, **FED),
         trial("ldp-fl", 200, {"eta": RATES}, m=200, T=20, **LOCAL),
-        trial("ldp-fl-c", 200, FEWER, m=200, T=30, p=0.05, C=0.02, epsilon=2000.0, **LOCAL),
+        trial("ldp-fl-c", 200, FEWER, m=200, T=30, p=0.05, C=0.05, epsilon=2000.0, **LOCAL),
         trial("cldp-sgd", 2000, {"eta": (0.5, 1.0)}, k=1000, T=60, C=1.0, epsilon_0=4.0, eta=0.5),
         trial("cofel-avg", 100, {"eta": RATES}, m=20, T=30, C=1.0, epsilon=50.0, **LOCAL),
         trial(
@@ -42,11 +42,11 @@ STUDY = Study(
             T=30,
             C=20.0,
             epsilon=400.0,
-            **LOCAL,
+            **{**LOCAL, "eta": 0.05},
         ),
-        trial("rdp-pfl", 100, STEPS, m=20, T=40, C=1.0, eta=0.1),
-        trial("rdp-pfl-c", 100, STEPS, m=20, T=40, C=1.0, eta=0.1),
-        trial("als-dpfl", 10, NOISY, R_c=800, C=0.1, eta=0.5),
-        trial("als-dpfl-c", 10, NOISY, R_c=800, C=0.1, eta=0.5),
+        trial("rdp-pfl", 100, STEPS, m=20, T=40, C=1.0, eta=0.3),
+        trial("rdp-pfl-c", 100, STEPS, m=20, T=40, C=1.0, eta=0.3),
+        trial("als-dpfl", 10, NOISY, R_c=800, C=0.3, eta=0.5),
+        trial("als-dpfl-c", 10, NOISY, R_c=800, C=0.3, eta=0.5),
     ),
 )

@@ -28,11 +28,11 @@ STUDY = Study(
     "q = 1 may be better.",
     trials=(
         Trial(
-            "scaffold", "scaffold", {"T": 30, "m": 10, "E": 2, "B": 20, "eta": 0.1}, **SETTING,
+            "scaffold", "scaffold", {"T": 30, "m": 10, "E": 2, "B": 20, "eta": 0.3}, **SETTING,
             grid={"eta": (0.03, 0.1, 0.3)},
         ),
         Trial(
-            "udp-fl, scaffold", "udp-fl", {**OURS, "T": 15, "q": 0.05, "c": 0.1, "eta": 0.1},
+            "udp-fl, scaffold", "udp-fl", {**OURS, "T": 15, "q": 0.05, "c": 0.1, "eta": 0.5},
             **SETTING, delta=1e-5, grid={"c": (0.1, 1.0, 10.0), "eta": (0.01, 0.1, 0.5)},
         ),
         ours("udp-fl-c, scaffold, gaussian", "gaussian", GRID, q=1.0, c=0.1, eta=1.0),
@@ -42,7 +42,7 @@ STUDY = Study(
             {"c": (1.0,), "eta": (0.05, 0.2)}, q=1.0, c=1.0, eta=0.2, T=15,
         ),
         Trial(
-            "nbafl-c", "nbafl-c", {**NOISY, "T": 30}, **SETTING, delta=1e-5,
+            "nbafl-c", "nbafl-c", {**NOISY, "T": 30, "C": 0.1, "eta": 0.2}, **SETTING, delta=1e-5,
             grid={"C": (0.1, 0.3, 1.0), "eta": (0.2, 0.5)},
         ),
     ),
