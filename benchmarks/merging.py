@@ -92,6 +92,7 @@ def body(study: Study, lines: Lines, kept: Mapping[str, Figures]) -> Figures:
         "note": study.note,
         "trials": list(found.values()),
         "orderings": [judged(ordering, found) for ordering in ready],
+        "left": study.left,
         "not run": [trial.name for trial in study.trials if trial.name not in found],
     }
 

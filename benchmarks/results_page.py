@@ -61,7 +61,8 @@ def section(read: dict[str, Any]) -> list[str]:
     failed = [why for one in trials.values() for why in one["failed"]]
     text += [f"Failed: {why}.\n" for why in failed]
     if read["not run"]:
-        text += [f"In the study, and not run here: {'; '.join(read['not run'])}.\n"]
+        why = read["left"] and f" ({read['left']})"
+        text += [f"Not run{why}: {'; '.join(read['not run'])}.\n"]
     return text
 
 
@@ -120,7 +121,7 @@ def trial_cells(one: Figures) -> tuple[str, ...]:
         f"{min(rounds)}" if min(rounds) == max(rounds) else f"{min(rounds)}..{max(rounds)}",
         f"{one['seconds_mean']:.0f}",
         "; ".join(told) or "nothing",
-        "" if claim is None else f"{claim['epsilon']} ({claim['unit']})",
+        "" if claim is None else f"{float(claim['epsilon']):.4g} ({claim['unit']})",
         one["note"],
     )
 

@@ -64,7 +64,8 @@ class Study:
     """All trials of a paper's methods, and the orderings that it claims.
 
     Every trial is run with `seeds`; one that stands in an ordering with the `further` ones too.
-    `like`: the trial whose search is for those without a grid as well.
+    `like`: the trial whose search is for those without a grid as well. `left`: why trials have no
+    runs, where some have none.
     """
 
     paper: str
@@ -75,6 +76,7 @@ class Study:
     further: Sequence[int] = ()
     note: str = ""
     like: str = ""
+    left: str = ""
 
     def __post_init__(self) -> None:
         """Every name once, and orderings of trials that exist."""

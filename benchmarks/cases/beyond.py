@@ -32,6 +32,7 @@ STUDY = Study(
         trial("dp-bandmf, one band", "dp-bandmf", GRID, b=1, C=0.5, beta=0.8, T=20),
         trial("dp-fedavg-c", "dp-fedavg-c", GRID, q=0.1, beta=0.5),
     ),
+    left="minutes for each run",
     orderings=(
         Ordering("correlated noise over turns beats coins", "dp-bandmf", "dp-fedavg-c",
                  ("client", "world")),

@@ -106,6 +106,7 @@ STUDY = Study(
         trial("udp-optimal", "udp-optimal", tries=2),
         *(one for pair in PAIRS[2:] for one in pair[:2]),
     ),
+    left="minutes for each run, hours for all",
     orderings=(
         *(ordering for _, _, ordering in SMALL_PAIRS),
         *(

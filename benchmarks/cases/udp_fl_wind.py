@@ -46,6 +46,7 @@ STUDY = Study(
             grid={"C": (0.1, 0.3, 1.0), "eta": (0.2, 0.5)},
         ),
     ),
+    left="only searched so far",
     orderings=(
         Ordering("the staircase beats Gaussian noise, over SCAFFOLD",
                  "udp-fl-c, scaffold, staircase", "udp-fl-c, scaffold, gaussian"),

@@ -251,7 +251,30 @@ def test_every_method_is_in_a_study() -> None:
     assert studied >= set(CATALOGUE)
 
 
-SEARCHES = sorted((BENCHMARKS / "results").glob("search_*.json"))
+RESULTS = BENCHMARKS / "results"
+
+
+NOT_RUN = {"als-dpfl-c", "udp-lei", "udp-lei-c", "udp-optimal", "udp-optimal-c"}
+
+
+def test_every_method_made_a_promise_and_ran_three_times() -> None:
+    """A promise may say in words that no accuracy is reached."""
+    files = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("methods_*.json"))]
+    trained = {
+        one["method"]
+        for read in files
+        for one in read["trials"]
+        if one["promise"] is not None and len(one["runs"]) >= 3
+    }
+    assert set(CATALOGUE) - trained == NOT_RUN
+
+
+def test_the_page_is_made_of_the_result_files() -> None:
+    """`python benchmarks/methods.py docs` makes it anew."""
+    assert results_page.DOCS.read_text() == results_page.page()
+
+
+SEARCHES = sorted(RESULTS.glob("search_*.json"))
 
 
 @pytest.mark.parametrize("path", SEARCHES, ids=lambda path: path.stem)
