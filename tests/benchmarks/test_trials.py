@@ -254,9 +254,6 @@ def test_every_method_is_in_a_study() -> None:
 RESULTS = BENCHMARKS / "results"
 
 
-NOT_RUN = {"als-dpfl-c", "udp-lei", "udp-lei-c", "udp-optimal", "udp-optimal-c"}
-
-
 def test_every_method_made_a_promise_and_ran_three_times() -> None:
     """A promise may say in words that no accuracy is reached."""
     files = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("methods_*.json"))]
@@ -266,7 +263,7 @@ def test_every_method_made_a_promise_and_ran_three_times() -> None:
         for one in read["trials"]
         if one["promise"] is not None and len(one["runs"]) >= 3
     }
-    assert set(CATALOGUE) - trained == NOT_RUN
+    assert set(CATALOGUE) <= trained, sorted(set(CATALOGUE) - trained)
 
 
 def test_the_page_is_made_of_the_result_files() -> None:
