@@ -202,12 +202,13 @@ def test_a_value_sees_only_the_data_that_it_is_stated_to_be_made_of(data: str, f
         (2, lambda done: done.update[:4].reshape(2, 2)),
         (None, lambda done: torch.cat([done.update, done.update])),
         (None, lambda done: done.update[:5]),
+        (1, lambda done: 0.5),
         (1, None),
     ],
 )
 def test_a_vector_has_as_many_numbers_as_its_statement_counts_with(length: Any, value: Any) -> None:
     upload = Upload((TwoPoint(1.0, 0.5),), length, "train", value)
-    with pytest.raises(ValueError, match=r"of shape .*, allowed with length = (None|\d) is"):
+    with pytest.raises(ValueError, match=r"'update' is .*, allowed with length = (None|\d) is"):
         run_client(Local(SGD(0.1)), 3, upload={"model": Upload(), "update": upload})
 
 

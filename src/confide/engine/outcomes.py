@@ -96,10 +96,13 @@ def quantity(name: str, upload: Upload, done: Outcome) -> Tensor:
 def check_length(name: str, upload: Upload, vector: Tensor, dim: int) -> None:
     """Refuse more or fewer numbers than every claim about the upload counts with."""
     stated = dim if upload.length is None else upload.length
-    if tuple(vector.shape) != (stated,):
+    anything: object = vector  # a value of one's own can bring what it likes
+    if not isinstance(anything, Tensor) or tuple(vector.shape) != (stated,):
+        shape = getattr(anything, "shape", None)
+        what = type(anything).__name__ if shape is None else f"a vector of shape {tuple(shape)}"
         raise ValueError(
-            f"Upload: {name!r} is a vector of shape {tuple(vector.shape)}, allowed with length = "
-            f"{upload.length} is ({stated},): the statement counts with that many numbers."
+            f"Upload: {name!r} is {what}, allowed with length = {upload.length} is a tensor of "
+            f"shape ({stated},): the statement counts with that many numbers."
         )
 
 
