@@ -10,7 +10,7 @@ import torch
 from scipy.special import ndtr, ndtri
 
 from confide.aggregates import ModeConnectivity
-from confide.audit import attacked
+from confide.audit import attacked, membership
 from confide.audit.candidates import LEAST, owners, pairs_of, unseen
 from confide.audit.ceilings import of_replacing
 from confide.audit.claimed import Row, rows
@@ -87,6 +87,20 @@ def test_only_rounds_in_which_its_client_took_part_count() -> None:
     ]
     found = GradientAlignment().run(evidence(steps), axes(0, 1, 2))
     np.testing.assert_allclose(found, [1.0, 0.0, 0.0])
+
+
+def test_rounds_beyond_what_it_may_compute_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    w, way = torch.zeros(3), torch.tensor([1.0, 0, 0])
+    read: list[int] = []
+
+    def steps(order: Any) -> Any:
+        for t in order:
+            read.append(t)
+            yield Step(w, {None: way})
+
+    monkeypatch.setattr(membership, "GRADIENT_VALUES", 5 * 3)  # five gradients: two rounds of three
+    found = GradientAlignment().run(replace(evidence(), steps=steps, rounds=8), axes(0, 1, 2))
+    assert read == [0, 4, 2] and found.tolist() == [1.0, 0.0, 0.0]
 
 
 def test_every_beginning_of_the_order_is_spread_over_the_run() -> None:

@@ -32,7 +32,6 @@ class Planned:
     """The attacks that are possible, how many tests they make, and what is not possible."""
 
     pairs: Pairs | None
-    evidence: tuple[Evidence, ...]
     attacks: tuple[tuple[Attack, Evidence], ...]
     missing: tuple[str, ...]
 
@@ -69,12 +68,12 @@ def planned(run: Finished, key: Key, attacks: Sequence[Attack] = ATTACKS) -> Pla
                     f"{attack.name} by the {observer}: it was not recorded "
                     f'(confide run --set run.taps=["{observer}"])'
                 )
-    return Planned(pairs, tuple(seen.values()), tuple(able), tuple(missing))
+    return Planned(pairs, tuple(able), tuple(missing))
 
 
 def nothing(why: str) -> Planned:
     """No attack at all, for this reason."""
-    return Planned(None, (), (), (why,))
+    return Planned(None, (), (why,))
 
 
 def observed(run: Finished) -> Iterator[Evidence]:

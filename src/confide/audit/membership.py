@@ -21,8 +21,9 @@ Scores = NDArray[np.float64]
 PIECE = 64
 """Records whose gradients are held at once."""
 
-GRADIENT_VALUES = 6_000_000_000
-"""How many values of gradients an attack computes at the most; rounds beyond that are left out."""
+GRADIENT_VALUES = 600_000_000
+"""How many values of gradients an attack computes at the most (some 6 s of one core); rounds beyond
+that are left out."""
 
 
 @dataclass(frozen=True, eq=False)
