@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from confide.randomness import streams
+from confide.randomness import polar, streams
 from confide.randomness.streams import BLOCK, GROUP, KEY_BYTES, Key, Stream, encode_index
 from goodness import LEAST_P, chi_square, kolmogorov
 
@@ -168,13 +168,13 @@ def test_tangents_make_the_normal_values_of_cosines_and_sines(
 ) -> None:
     made = []
     for fast in (True, False):
-        monkeypatch.setattr(streams, "fast_tangent", lambda fast=fast: fast)
+        monkeypatch.setattr(polar, "fast_tangent", lambda fast=fast: fast)
         made.append(stream("tangents").normal(3 * GROUP))
     assert np.abs(made[0] - made[1]).max() < 4e-15
     radius, angle = np.full(5, 2.0), np.array([0.0, 0.25, 0.5, 0.75, 1.0]) * math.pi
     cosine, sine = np.empty(5), np.empty(5)
-    monkeypatch.setattr(streams, "fast_tangent", lambda: True)
-    streams.polar(radius, angle.copy(), cosine, sine)
+    monkeypatch.setattr(polar, "fast_tangent", lambda: True)
+    polar.polar(radius, angle.copy(), cosine, sine)
     np.testing.assert_allclose(cosine, 2 * np.cos(2 * angle), atol=1e-15)
     np.testing.assert_allclose(sine, 2 * np.sin(2 * angle), atol=1e-15)
 
