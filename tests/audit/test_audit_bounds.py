@@ -90,7 +90,7 @@ def test_power_where_half_of_the_draws_choose_the_test(
     epsilon: float, bound: Callable[..., float], least: float
 ) -> None:
     mu, found = gdp.mu(epsilon, 1e-5), []
-    for seed in range(5):
+    for seed in range(20):
         random = np.random.default_rng(seed)
         ins, outs = random.normal(mu, size=(10_000, 1)), random.normal(size=(10_000, 1))
         tests = chosen(ins[:5000], outs[:5000], np.ones(1), 1e-5)
