@@ -93,7 +93,7 @@ def line(axes: Axes, row: Found, at: int, low: float, high: float) -> None:
             markeredgewidth=1.8,
         )  # fmt: skip
     axes.plot([bound], [at], "o", markersize=6.5, color=ink, clip_on=False)
-    label = f"{row.release} · {row.observer}"
+    label = f"{row.release} · {row.unit} · {row.observer}"
     axes.annotate(
         short(label, 52), (low, at), (0, 6), textcoords="offset points", va="bottom",
         ha="left", color=MUTED, fontsize=9.5,
