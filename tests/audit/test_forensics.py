@@ -32,7 +32,6 @@ from confide.engine.adapting import planned
 from confide.engine.publishing import Publisher
 from confide.engine.rounds import Local, Method, Past, Round, Upload
 from confide.local import SGD
-from confide.methods import CATALOGUE
 from confide.methods.making import make
 from confide.randomness import Key, Stream
 from confide.stages import Clip, Correlated, Gaussian, Laplace, Stage, Staircase
@@ -353,10 +352,7 @@ def test_levels_hold_for_all_tests_together() -> None:
 QUICK = ("dp-fedavg-c", "dp-bandmf", "cpsgd", "udp-fl-c", "dp-scaffold", "ldp-fl-c", "cldp-sgd")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [*QUICK, *(pytest.param(n, marks=pytest.mark.slow) for n in CATALOGUE if n not in QUICK)],
-)
+@pytest.mark.parametrize("name", QUICK)  # test_catalogue.py has all of them
 def test_no_method_of_the_list_is_accused(name: str) -> None:
     method: Any = make(name, {})
     show = Rehearsal.of(method, type(method).setting.clients, Key.from_seed(0))

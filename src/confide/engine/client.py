@@ -23,6 +23,7 @@ from confide.engine.canaries import Canaries
 from confide.engine.gradients import ExampleGradient, Gradient
 from confide.engine.outcomes import Outcome, quantity
 from confide.engine.pool import Pool
+from confide.engine.remembering import keep, recalled
 from confide.engine.rounds import Local, Round
 from confide.local import SGD, Course
 from confide.losses import Loss
@@ -294,18 +295,3 @@ def batches(local: Local, stream: Stream, records: int) -> Iterator[NDArray[Any]
                 yield drawn[start : start + sampler.m]
         else:
             yield drawn
-
-
-def recalled(shop: Workshop, client: int) -> Tensor | None:
-    """What this client kept, if it has taken part before."""
-    if shop.memory is None or shop.remembered is None or not shop.remembered[client]:
-        return None
-    return shop.memory[client].clone()
-
-
-def keep(shop: Workshop, client: int, vector: Tensor) -> None:
-    """Keep this until the client takes part again."""
-    if shop.memory is None or shop.remembered is None:
-        raise ValueError("Local: remembers = True, but the run holds no memory for its clients.")
-    shop.memory[client] = vector
-    shop.remembered[client] = True

@@ -20,15 +20,14 @@ from confide.engine.client import (
     Workshop,
     batches,
     is_clip,
-    keep,
     looked_at_again,
     losses_on_tests,
     passed,
-    recalled,
 )
 from confide.engine.gradients.clipping import NOTHING, Bound, clip_row, norms_of
 from confide.engine.outcomes import Outcome, check_length, quantity
 from confide.engine.pool import Part, Pool
+from confide.engine.remembering import keep, recalled
 from confide.engine.rounds import Local, Round
 from confide.engine.rows import seeds
 from confide.engine.sums import Picked

@@ -10,11 +10,11 @@ ledger replays what it has seen.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isfinite
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,29 +34,13 @@ from confide.engine.sightings import Sightings
 from confide.engine.taps import Taps, Uploads
 from confide.engine.trainers import Trainer, one_thread
 from confide.engine.uploads import Received, received
+from confide.engine.watching import Watch
 from confide.ledger import BudgetSpent, Ledger, Release
 from confide.randomness import Key
 from confide.stages import Clip, ClipLayers
 
 MODEL = ("update", "model")
 """The next model is made of these, so they are not kept beside it."""
-
-
-class Watch(Protocol):
-    """Somebody who looks on, and may ask for an end after the round that is being run."""
-
-    @property
-    def stopping(self) -> bool:
-        """Whether the run should save where it stands, and stop there."""
-        ...
-
-    def round_done(self, t: int, rounds: int | None, examples: int, seconds: float) -> None:
-        """A round has ended."""
-        ...
-
-    def evaluated(self, row: Mapping[str, Any]) -> None:
-        """The model was evaluated."""
-        ...
 
 
 @dataclass(eq=False)

@@ -21,7 +21,7 @@ from confide.engine.devices import check_device, trainer_for
 from confide.engine.directory import Directory
 from confide.engine.ending import Diverged
 from confide.engine.flat import Flat
-from confide.engine.loop import Loop, Watch
+from confide.engine.loop import Loop
 from confide.engine.materials import built, dealt, fingerprint_of, loss_of
 from confide.engine.public import ServersRecords
 from confide.engine.records import write
@@ -33,6 +33,7 @@ from confide.engine.tappable import check_taps
 from confide.engine.taps import open_taps
 from confide.engine.trainers import Recipe
 from confide.engine.uploads import check_joining
+from confide.engine.watching import Watch
 from confide.published.value import Published
 from confide.randomness import Key
 from confide.rounding import bound

@@ -20,11 +20,11 @@ from confide.engine.calibrating import noise_field
 from confide.engine.devices import check_device
 from confide.engine.directory import Directory
 from confide.engine.flat import Flat
-from confide.engine.loop import Watch
 from confide.engine.materials import default_model
 from confide.engine.rounds import Past, Sizes
 from confide.engine.running import DTYPES, Run, run
 from confide.engine.spending import sizes_of
+from confide.engine.watching import Watch
 from confide.models import build
 from confide.report.fields import Fields
 from confide.report.fields import load as load_json
