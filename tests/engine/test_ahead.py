@@ -1,6 +1,7 @@
 """Noise that threads draw ahead is that of the stream, whoever draws which part of it."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -43,6 +44,22 @@ def test_a_gpu_gets_the_words_of_the_stream(monkeypatch: pytest.MonkeyPatch) -> 
         drawn = Drawn(Ahead(pool, words(own, 7, 2)))
         for _ in range(2):
             np.testing.assert_array_equal(drawn.uint64(8), alone.uint64(8))
+
+
+def test_works_of_one_stream_are_never_made_at_once() -> None:
+    at_work, most = 0, 0
+
+    def draw() -> None:
+        nonlocal at_work, most
+        at_work += 1
+        most = max(most, at_work)
+        time.sleep(0.01)
+        at_work -= 1
+
+    with Pool(3) as pool:
+        ahead = Ahead(pool, (([draw], number) for number in range(6)))
+        assert [ahead.take() for _ in range(6)] == list(range(6))
+    assert most == 1
 
 
 def test_only_gaussian_noise_is_drawn_ahead() -> None:

@@ -22,20 +22,30 @@ T = TypeVar("T")
 
 
 class Ahead(Generic[T]):
-    """Results in order, each made in parts; the next one is always under way."""
+    """Results in order, each made in parts; the next one is always under way.
 
-    def __init__(self, pool: Pool, works: Iterator[tuple[Sequence[Part], T]]) -> None:
+    Works that draw from one stream are made one after the other. Only those whose streams were set
+    `apart` may be begun while one before them is not finished.
+    """
+
+    def __init__(
+        self, pool: Pool, works: Iterator[tuple[Sequence[Part], T]], apart: bool = False
+    ) -> None:
         """Begin with the first."""
-        self._pool, self._works = pool, works
+        self._pool, self._works, self._apart = pool, works, apart
         self._next = self._begun()
 
     def take(self) -> T:
-        """The next result; the threads go on to the one after it when its parts are taken."""
+        """The next result; the threads go on to the one after it, if they may, meanwhile."""
         if self._next is None:
             raise RuntimeError("noise was asked for more often than the step says")
         begun, result = self._next
-        self._next = self._begun()
-        begun.finish()
+        if self._apart:
+            self._next = self._begun()
+            begun.finish()
+        else:
+            begun.finish()
+            self._next = self._begun()
         return result
 
     def _begun(self) -> tuple[Begun, T] | None:
@@ -99,8 +109,10 @@ def ahead_of(stages: Sequence[Stage], own: Stream, times: int, like: Tensor, poo
     gaussians = sum(isinstance(stage, Gaussian) for stage in stages)
     if not gaussians or not all(isinstance(s, Gaussian | Clip | ClipLayers) for s in stages):
         return own
-    draw = words if like.is_cuda else values
-    return Drawn(Ahead(pool, draw(own, like.numel(), times * gaussians)))
+    times *= gaussians
+    if like.is_cuda:
+        return Drawn(Ahead(pool, words(own, like.numel(), times)))
+    return Drawn(Ahead(pool, values(own, like.numel(), times), apart=True))
 
 
 def noise_of(
