@@ -14,7 +14,7 @@ import pytest
 import confide as cf
 from confide.audit import attacked
 from confide.audit.checks import Check, checks
-from confide.audit.finished import of_directory, of_run
+from confide.audit.finished import Finished, of_directory, of_run
 from confide.audit.membership import Candidates, Evidence, LossThreshold
 from confide.audit.of_run import RunAudit, audit_run
 from confide.cli import main
@@ -128,17 +128,21 @@ def test_a_right_run_passes_in_every_part(made: Path) -> None:
     assert needed <= row.keys()
 
 
+def without_noise(*more: str) -> Finished:
+    """A run, in this folder, of a method whose noise stage adds nothing."""
+    data(Path())
+    Path("mine.py").write_text(LYING)
+    words = ["run", "--method", "mine.py:Mine", "--data", "tiny.npz", "--clients", "20"]
+    sets = [part for one in ("model.name=tabular", *more) for part in ("--set", one)]
+    assert main([*words, *sets, "--workers", "1", "--out", "run"]) == 0
+    return of_directory(Path("run"))
+
+
 def test_a_run_whose_noise_is_missing_is_refuted_by_who_was_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data(tmp_path)
-    (tmp_path / "mine.py").write_text(LYING)
     monkeypatch.chdir(tmp_path)
-    words = ["run", "--method", "mine.py:Mine", "--data", "tiny.npz", "--clients", "20"]
-    more = ["data.validation=0.5", "model.name=tabular", 'run.taps=["server"]']
-    sets = [part for one in more for part in ("--set", one)]
-    assert main([*words, *sets, "--workers", "1", "--out", "run", "--json"]) == 0
-    done = of_directory(Path("run"))
+    done = without_noise("data.validation=0.5", 'run.taps=["server"]')
     outcomes = attacked.outcomes(done, attacked.planned(done, KEY), KEY)
     by = {(o.question.attack, o.question.cell.observer, o.question.cell.unit): o for o in outcomes}
     for attack, observer in (("loss threshold", "world"), ("gradient alignment", "server")):
@@ -151,12 +155,8 @@ def test_a_run_whose_noise_is_missing_is_refuted_by_who_was_in_it(
 def test_against_test_records_it_can_only_warn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data(tmp_path)
-    (tmp_path / "mine.py").write_text(LYING)
     monkeypatch.chdir(tmp_path)
-    words = ["run", "--method", "mine.py:Mine", "--data", "tiny.npz", "--clients", "20"]
-    assert main([*words, "--set", "model.name=tabular", "--workers", "1", "--out", "run"]) == 0
-    done = of_directory(Path("run"))
+    done = without_noise()
     plan = attacked.planned(done, KEY)
     assert any("gradient alignment by the server" in why for why in plan.missing)
     outcomes = attacked.outcomes(done, plan, KEY)

@@ -38,6 +38,8 @@ def test_training_and_the_page(here: Path, capsys: Answer, monkeypatch: pytest.M
     ("given", "why"),
     [
         (("dp-fedavg-c", "--train", "10"), "audit: canaries = 10, allowed is"),
+        (("dp-fedsamm",), "audit: Method: 'dp-fedsamm' is unknown, allowed are"),
+        (("dp-fedavg-c", "--set", "sigma"), "audit: --set 'sigma' is not understood"),
         (("fedavg", "--train"), "canaries can test no row of the statement"),
         (("dp-fedavg-c", "--report", "."), "is a directory, allowed is a file"),
     ],

@@ -60,8 +60,7 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
         raise Wrong(f"audit: --report {given.report} is a directory, allowed is a file.")
     if is_run(given.method):
         return reported(of_run(given), given.report)
-    given.clients = given.records = given.layers = given.rounds = None
-    method = load(given.method, settings(given.set, given))
+    method = load(given.method, settings(given.set, "audit"), "audit")
     from confide.audit import audit
     from confide.engine.rounds import Round
 

@@ -66,13 +66,13 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def settings(pairs: list[str], given: argparse.Namespace) -> dict[str, Any]:
+def settings(pairs: list[str], verb: str = "plan") -> dict[str, Any]:
     """The `--set` options as values: numbers, true/false, lists, else text."""
     values: dict[str, Any] = {}
     for pair in pairs:
         key, found, text = pair.partition("=")
         if not found or not key:
-            raise Wrong(f"plan: --set {pair!r} is not understood, allowed is KEY=VALUE.")
+            raise Wrong(f"{verb}: --set {pair!r} is not understood, allowed is KEY=VALUE.")
         try:
             values[key] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
@@ -82,12 +82,12 @@ def settings(pairs: list[str], given: argparse.Namespace) -> dict[str, Any]:
     return values
 
 
-def load(where: str, values: dict[str, Any]) -> Method | Round:
+def load(where: str, values: dict[str, Any], verb: str = "plan") -> Method | Round:
     """A method of the list, or the named object of a Python file, with these fields."""
     try:
         return make(where, values)
     except ValueError as why:
-        raise Wrong(f"plan: {why}") from why
+        raise Wrong(f"{verb}: {why}") from why
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Subject:
 
 def subject(given: argparse.Namespace) -> Subject:
     """A method with the options, or one of a run file."""
-    values = settings(given.set, given)
+    values = settings(given.set)
     if given.method.endswith(".toml"):
         try:
             return of_file(given, values)
